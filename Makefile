@@ -1,0 +1,29 @@
+# Everything happens in .venv; a target installs only when what it needs has changed.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: run test test-slow lint bench table clean
+
+run: $(INSTALLED)  ## train a gamma path on the shipped COMPAS table and show the trade-off
+	$(BIN)/fairbits path compas -o results/run
+
+test: $(INSTALLED) lint  ## style, types and the whole default suite
+	$(BIN)/python -m pytest
+
+test-slow: $(INSTALLED)  ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+bench: $(INSTALLED)  ## speed and memory, as ratios in one run on one thread
+	$(BIN)/python -m benchmarks
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report,dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache results/run

@@ -1,0 +1,18 @@
+"""Tables with a sensitive attribute, shipped and verified, and populations whose true leakage is known."""
+
+from fairbits.datasets.adult import load_adult
+from fairbits.datasets.bank import load_bank
+from fairbits.datasets.compas import load_compas
+from fairbits.datasets.populations import Population, make_independent, make_shifted_bits, make_xor
+from fairbits.datasets.record import Dataset
+
+__all__ = [
+    "Dataset",
+    "Population",
+    "load_adult",
+    "load_bank",
+    "load_compas",
+    "make_independent",
+    "make_shifted_bits",
+    "make_xor",
+]

@@ -1,0 +1,214 @@
+"""Populations of Bernoulli codes whose leakage about S is known exactly, to test estimators and certificates.
+
+Each row has parameters theta; its code T has independent bits T_i ~ Ber(theta_i). Rows are drawn one by one
+from the population, so their empirical information differs from the stated one, which is the population's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.special import expit, kl_div, xlog1py
+from scipy.stats import binom
+
+from fairbits.datasets.options import check_count, check_number, checked_prior
+
+Seed = int | np.random.Generator | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Population:
+    """Hold rows drawn from a population together with the population's true leakage.
+
+    Attributes
+    ----------
+    theta : (n, m) array
+        Bernoulli parameters of each row's code.
+    groups : (n,) array of 0..K-1
+        Also called `s`.
+    X, y : (n, d) array, (n,) array of 0 and 1
+        The same rows as a learning problem.
+    information : float
+        I(T;S) of the population in bits.
+    neuronwise_information : (m,) array
+        I(T_i;S) of the population in bits.
+    total_variation : float
+        Distance between two groups' code distributions, the largest over pairs of groups.
+    prior : (K,) array
+        Probabilities of the groups.
+    """
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    theta: np.ndarray
+    groups: np.ndarray
+    prior: np.ndarray
+    information: float
+    neuronwise_information: np.ndarray
+    total_variation: float
+
+    @property
+    def s(self) -> np.ndarray:
+        return self.groups
+
+    def draw_codes(self, random_state: Seed = None) -> np.ndarray:
+        """Draw one code per row, (n, m) of 0 and 1."""
+        rng = np.random.default_rng(random_state)
+        return (rng.random(self.theta.shape) < self.theta).astype(np.uint8)
+
+    def __len__(self) -> int:
+        return len(self.theta)
+
+    def __repr__(self) -> str:
+        n, m = self.theta.shape
+        return (
+            f"Population({self.name}: {n} rows, {m} bits, {len(self.prior)} groups; "
+            f"I(T;S) {self.information:.4f} bits, total variation {self.total_variation:.4f})"
+        )
+
+
+def make_xor(
+    n_samples: int = 1000, *, w: float = 2.0, n_bits: int = 2, random_state: Seed = None
+) -> Population:
+    r"""Make codes of which no bit tells S but all bits together do.
+
+    x is uniform on {-1, 1}^m, S says whether the number of -1 is odd (for two bits: x1 != x2),
+    theta = sigmoid(w x), y = [x1 > 0]. With r = tanh(w/2), the number of zeros in the code is odd or even
+    as S says with probability (1 + r^m)/2, hence
+
+    .. math:: I(T;S) = 1 - h\left(\tfrac{1 - r^m}{2}\right), \qquad TV = |r|^m, \qquad I(T_i;S) = 0.
+
+    For two bits this is 1 - h(2q(1-q)) with q = sigmoid(-w).
+
+    Examples
+    --------
+    >>> make_xor(w=2.0)
+    Population(xor: 1000 rows, 2 bits, 2 groups; I(T;S) 0.2585 bits, total variation 0.5800)
+    """
+    check_count("n_samples", n_samples)
+    check_number("w", w)
+    check_count("n_bits", n_bits, least=2)
+    rng = np.random.default_rng(random_state)
+    x = rng.choice([-1.0, 1.0], size=(n_samples, n_bits))
+    agreement = abs(np.tanh(w / 2)) ** n_bits
+    return Population(
+        name="xor",
+        X=x,
+        y=(x[:, 0] > 0).astype(np.int64),
+        theta=expit(w * x),
+        groups=(x < 0).sum(axis=1) % 2,
+        prior=np.full(2, 0.5),
+        information=float(_noisy_bit_information(agreement)),
+        neuronwise_information=np.zeros(n_bits),
+        total_variation=float(agreement),
+    )
+
+
+def make_independent(
+    n_samples: int = 1000,
+    *,
+    w: float = 2.0,
+    n_bits: int = 4,
+    n_groups: int = 2,
+    prior: Sequence[float] | None = None,
+    random_state: Seed = None,
+) -> Population:
+    """Make codes that vary with x and tell nothing about S: all true leakages are 0.
+
+    x is standard normal in m dimensions, S is drawn apart from it, theta = sigmoid(w x), y = [x1 > 0].
+
+    Examples
+    --------
+    >>> make_independent(n_groups=3)
+    Population(independent: 1000 rows, 4 bits, 3 groups; I(T;S) 0.0000 bits, total variation 0.0000)
+    """
+    check_count("n_samples", n_samples)
+    check_number("w", w)
+    check_count("n_bits", n_bits)
+    check_count("n_groups", n_groups, least=2)
+    shares = checked_prior(prior, n_groups)
+    rng = np.random.default_rng(random_state)
+    x = rng.standard_normal((n_samples, n_bits))
+    return Population(
+        name="independent",
+        X=x,
+        y=(x[:, 0] > 0).astype(np.int64),
+        theta=expit(w * x),
+        groups=rng.choice(n_groups, size=n_samples, p=shares),
+        prior=shares,
+        information=0.0,
+        neuronwise_information=np.zeros(n_bits),
+        total_variation=0.0,
+    )
+
+
+def make_shifted_bits(
+    n_samples: int = 1000,
+    *,
+    delta: float = 0.2,
+    n_bits: int = 4,
+    n_groups: int = 2,
+    prior: Sequence[float] | None = None,
+    random_state: Seed = None,
+) -> Population:
+    """Make codes whose bits are independent given S, with another probability in each group.
+
+    Every bit of group k is 1 with probability 1/2 + delta (k/(K-1) - 1/2), so that the first and the last
+    group are delta apart. The number of ones then tells as much about S as the code does, so the truth is
+    exact at any width.
+
+    X holds one draw of the code, which leaks exactly `information` bits, and a last column, standard normal
+    and independent of S, whose sign is y: the ideal representation keeps that column only.
+
+    Examples
+    --------
+    >>> make_shifted_bits(delta=0.4, n_groups=3)
+    Population(shifted_bits: 1000 rows, 4 bits, 3 groups; I(T;S) 0.2728 bits, total variation 0.5680)
+    """
+    check_count("n_samples", n_samples)
+    check_number("delta", delta, 0, 1)
+    check_count("n_bits", n_bits)
+    check_count("n_groups", n_groups, least=2)
+    shares = checked_prior(prior, n_groups)
+    rng = np.random.default_rng(random_state)
+    levels = 0.5 + delta * np.linspace(-0.5, 0.5, n_groups)  # (K,)
+    groups = rng.choice(n_groups, size=n_samples, p=shares)
+    theta = np.repeat(levels[groups, None], n_bits, axis=1)
+    bits = rng.random(theta.shape) < theta
+    signal = rng.standard_normal(n_samples)
+    counts = _count_law(levels, n_bits)
+    return Population(
+        name="shifted_bits",
+        X=np.column_stack([bits, signal]),
+        y=(signal > 0).astype(np.int64),
+        theta=theta,
+        groups=groups,
+        prior=shares,
+        information=_information(counts, shares),
+        neuronwise_information=np.full(n_bits, _information(_count_law(levels, 1), shares)),
+        total_variation=_total_variation(counts),
+    )
+
+
+def _count_law(levels: np.ndarray, n_bits: int) -> np.ndarray:
+    """Return the law of the number of ones in each group, (K, m + 1)."""
+    return binom.pmf(np.arange(n_bits + 1), n_bits, levels[:, None])
+
+
+def _noisy_bit_information(r: float) -> float:
+    """Return 1 - h((1 - r)/2) in bits, accurate also for tiny r."""
+    return (xlog1py(1 + r, r) + xlog1py(1 - r, -r)) / (2 * np.log(2))
+
+
+def _information(laws: np.ndarray, prior: np.ndarray) -> float:
+    """Return I(word;S) in bits from the law of the words in each group, (K, words)."""
+    return float(prior @ kl_div(laws, prior @ laws).sum(axis=1) / np.log(2))
+
+
+def _total_variation(laws: np.ndarray) -> float:
+    """Return half the L1 distance between two groups' laws, the largest over pairs."""
+    return max(float(abs(a - b).sum() / 2) for a, b in combinations(laws, 2))

@@ -1,0 +1,16 @@
+"""Tables and sensitive columns as plain arrays."""
+
+from fairbits.encoding.groups import GroupEncoder
+from fairbits.encoding.overlap import Overlap, sensitive_in_table
+from fairbits.encoding.sensitive import BinnedSensitiveFeaturesWarning, check_length, sensitive_columns
+from fairbits.encoding.table import TableEncoder
+
+__all__ = [
+    "BinnedSensitiveFeaturesWarning",
+    "GroupEncoder",
+    "Overlap",
+    "TableEncoder",
+    "check_length",
+    "sensitive_columns",
+    "sensitive_in_table",
+]

@@ -1,0 +1,147 @@
+"""What all methods share: the scikit-learn contract around a network and a loss."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from fairbits.estimators.fitting import fit_stack
+from fairbits.estimators.settings import setting, tunable
+from fairbits.training import Batch
+
+PREDICTION_ROWS = 16_384  # rows predicted at a time
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class InvariantClassifier(ClassifierMixin, BaseEstimator):
+    """Base of all methods: a method is a network (`build`) and a loss; everything else is here.
+
+    Parameters
+    ----------
+    hidden_sizes : widths of the hidden layers before the representation
+    learning_rate, weight_decay : of Adam; the decay is decoupled
+    batch_size, max_epochs, min_steps, patience : the training schedule; at least `min_steps` steps are taken on small
+        tables, and training stops after `patience` epochs without a better validation value
+    warmup_epochs : over which the penalty rises to its weight
+    validation_fraction : rows held out of the fit to choose the epoch; with fewer than 10 of them the training rows are used
+    selection : "objective" keeps the epoch with the smallest loss on the validation rows, "paper" the one with the
+        largest AUC + (1 - GPA) + (1 - AUDC)
+    groups : several sensitive columns form their "intersection", or "each" is protected on its own
+    n_bins : quantile bins of a numeric sensitive column with many values
+    min_group_size : smaller groups are refused
+    device : where torch computes
+    verbose : show a progress bar
+    random_state : seed of the fit; an int also makes every draw of `transform` repeatable, and then nothing is hidden
+        from a receiver who knows it. None draws from the operating system
+    """
+
+    hidden_sizes: tuple[int, ...] = (64,)
+    learning_rate: float = tunable(1e-3, 1e-4, 1e-2, log=True, above=0)
+    weight_decay: float = tunable(0.0, 0.0, 0.1, at_least=0)
+    batch_size: int = setting(256, at_least=1)
+    max_epochs: int = setting(100, at_least=1)
+    min_steps: int = setting(500, at_least=0)
+    patience: int = setting(20, at_least=1)
+    warmup_epochs: int = setting(5, at_least=0)
+    validation_fraction: float = setting(0.1, at_least=0, below=1)
+    selection: str = setting("objective", one_of=("objective", "paper"))
+    groups: str = setting("intersection", one_of=("intersection", "each"))
+    n_bins: int = setting(4, at_least=2)
+    min_group_size: int = setting(10, at_least=1)
+    device: str = "cpu"
+    verbose: bool = False
+    random_state: Any = None
+
+    #: Settings in which the replicas of one stack may differ; the loss finds them among its scalars.
+    stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay")
+    #: Whether a fit without sensitive features deserves a warning.
+    protects: ClassVar[bool] = False
+    #: Whether batches hold their share of every (label, group) cell rather than of every group.
+    stratify_by_label = False
+
+    # ------------------------------------------------------------------ what a method says
+
+    def build(self, n_features: int, n_classes: int) -> nn.Module:
+        """Return a fresh network; ``self.groups_`` names the groups of every sensitive column."""
+        raise NotImplementedError(f"{type(self).__name__} does not say which network to build.")
+
+    def loss(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the terms of the training loss of a batch, in bits; "total" is minimised.
+
+        Written for one network; the loop maps it over a stack by `torch.func.vmap`, so no data-dependent branches
+        or boolean indexing. `scalars` holds the `stacked_settings` and "ramp", which rises from 0 to 1 in the warm-up.
+        """
+        cross_entropy = self.cross_entropy(torch.log_softmax(net(batch.x, batch.noise).logits, -1), batch)
+        return {"total": cross_entropy, "cross_entropy": cross_entropy}
+
+    def evaluate(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the terms of a full pass over validation rows; the loss itself unless a method knows better."""
+        terms = self.loss(net, batch, scalars)
+        if self.selection == "paper":
+            terms["probabilities"] = self.probabilities(net, batch.x)
+        return terms
+
+    def probabilities(self, net: nn.Module, x: Tensor) -> Tensor:
+        """Return the class probabilities of a batch of rows.  (n, classes)"""
+        return torch.softmax(net(x).logits, -1)
+
+    # ------------------------------------------------------------------ the scikit-learn contract
+
+    def fit(self, X, y, *, sensitive_features=None, sample_weight=None):
+        """Fit to rows X with labels y.
+
+        Parameters
+        ----------
+        X : (n, features) numbers; put a `TableEncoder` in front of a mixed table
+        y : (n,) labels of two or more classes
+        sensitive_features : one or several columns (array, pandas, polars); needed here only, never for predictions
+        sample_weight : (n,) non-negative; a whole number counts as so many copies of the row
+        """
+        fit_stack([self], X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        return self
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Return the probability of each class of `classes_`, one row per row of X."""
+        return self._by_rows(X, self.probabilities)
+
+    def predict(self, X) -> np.ndarray:
+        """Return the most probable class of each row."""
+        return self.classes_[self.predict_proba(X).argmax(1)]
+
+    def _by_rows(self, X, function) -> np.ndarray:
+        """Apply function(net, x) to the rows of X, a slice at a time."""
+        x = self._read(X)
+        with torch.no_grad():
+            parts = [
+                function(self.net_, part.to(self.device)).cpu().numpy() for part in x.split(PREDICTION_ROWS)
+            ]
+        return np.concatenate(parts).astype(np.float64 if parts[0].dtype == np.float32 else parts[0].dtype)
+
+    def _read(self, X) -> Tensor:
+        check_is_fitted(self)
+        return torch.from_numpy(validate_data(self, X, dtype=np.float32, reset=False))
+
+    @staticmethod
+    def cross_entropy(log_probabilities: Tensor, batch: Batch) -> Tensor:
+        """Return the weighted mean of -log2 p(y), in bits."""
+        own = log_probabilities.gather(-1, batch.y.unsqueeze(-1)).squeeze(-1)
+        weight = batch.weight / batch.weight.sum().clamp(min=torch.finfo(own.dtype).tiny)
+        return -(weight * own).sum() / math.log(2)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "net_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+    def __getstate__(self):
+        # A seed in a file would let its reader repeat the draws that were released.
+        state = super().__getstate__()
+        return {**state, "random_state": None} if "net_" in state else state

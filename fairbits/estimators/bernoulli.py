@@ -1,0 +1,22 @@
+"""BinaryBernoulli: the sum of what the bits tell one by one."""
+
+from dataclasses import dataclass
+
+from fairbits.estimators.code import CodeClassifier
+from fairbits.information import neuronwise_information
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BinaryBernoulliClassifier(CodeClassifier):
+    """Penalise the information each stochastic neuron holds about S, summed over neurons (the paper's method).
+
+    The sum is a surrogate: the whole code may tell far more than its bits one by one (two bits whose parity is S have
+    sum 0 and joint information 1), and repeated bits are counted repeatedly. `BinaryMIClassifier` penalises the joint
+    information itself.
+
+    Differences from the published version: information and cross-entropy both in bits; the gradient passes through
+    theta; batches are stratified; the penalty is warmed up; the prediction is the expected one unless asked otherwise.
+    """
+
+    def leakage(self, theta, groups, *, noise, **rows):
+        return neuronwise_information(theta, groups, **rows).sum(-1)

@@ -1,0 +1,183 @@
+"""What the methods with a stochastic code share: the penalised loss, drawing, measuring."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from fairbits.estimators.base import InvariantClassifier
+from fairbits.estimators.settings import setting, tunable
+from fairbits.information import joint_information, monte_carlo_information
+from fairbits.nn import CodeNet, CodeOutput
+from fairbits.training import Batch
+
+EXACT_COST = 2**32  # rows times code words up to which the information of a table is summed exactly
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CodeClassifier(TransformerMixin, InvariantClassifier):
+    """Base of the methods with a stochastic code: minimise gamma * leakage + (1 - gamma) * cross-entropy, in bits.
+
+    Parameters
+    ----------
+    gamma : weight of the leakage, 0 to 1
+    code_size : bits per row
+    temperature : divides the code's logits
+    noise_floor : eps; no bit is surer than 1 - eps
+    binary : also binarise the weights and the hidden activations ("fully binary"; the default is the "hybrid" net)
+    prediction : "expected" averages the head over the code's randomness and is deterministic; "sampled" uses one draw
+    condition_on_label : penalise I(T;S|Y) instead of I(T;S), for equalised odds
+
+    The other parameters are those of all methods; see `InvariantClassifier`.
+    """
+
+    gamma: float = tunable(0.1, 0.0, 1.0, at_least=0, at_most=1)
+    code_size: int = setting(8, at_least=1)
+    temperature: float = setting(1.0, above=0)
+    noise_floor: float = setting(0.0, at_least=0, below=0.5)
+    binary: bool = setting(False, one_of=(False, True))
+    prediction: str = setting("expected", one_of=("expected", "sampled"))
+    condition_on_label: bool = setting(False, one_of=(False, True))
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma")
+    protects: ClassVar[bool] = True
+
+    # ------------------------------------------------------------------ what a method says
+
+    def leakage(self, theta: Tensor, groups: Tensor, *, noise: Tensor, **rows: Any) -> Tensor:
+        """Return what the code of these rows tells about the groups, in bits.
+
+        `rows` are the keywords weights and n_groups of the information measures; `noise` are uniforms like theta for
+        a measure that draws.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say how to measure leakage.")
+
+    def penalty(
+        self, net: CodeNet, cell: int, out: CodeOutput, groups: Tensor, noise: Tensor, **rows: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Return (term with the training gradient, value to log); a method may need another form on batches."""
+        value = self.leakage(out.theta, groups, noise=noise, **rows)
+        return value, value.detach()
+
+    # ------------------------------------------------------------------ network and loss
+
+    @property
+    def stratify_by_label(self) -> bool:  # type: ignore[override]
+        return self.condition_on_label
+
+    def build(self, n_features: int, n_classes: int) -> CodeNet:
+        return CodeNet(
+            n_features,
+            self.hidden_sizes,
+            self.code_size,
+            n_classes,
+            temperature=self.temperature,
+            noise_floor=self.noise_floor,
+            binary=self.binary,
+        )
+
+    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        out = net(batch.x, batch.noise)
+        cross_entropy = self.cross_entropy(torch.log_softmax(out.logits, -1), batch)
+        if not self.groups_:
+            return {"total": cross_entropy, "cross_entropy": cross_entropy}
+        penalty, information = torch.zeros_like(cross_entropy), torch.zeros_like(cross_entropy)
+        for cell, (share, groups, rows) in enumerate(self._cells(batch)):
+            term, value = self.penalty(net, cell, out, groups, batch.noise, **rows)
+            penalty, information = penalty + share * term, information + share * value
+        gamma = scalars["gamma"] * scalars["ramp"]
+        total = gamma * penalty + (1 - gamma) * cross_entropy
+        return {"total": total, "cross_entropy": cross_entropy, "information": information}
+
+    def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The loss in expectation over the code, so that epochs are compared without sampling noise."""
+        theta = net.theta(batch.x)
+        log_p = net.expected(theta, lambda logits: torch.log_softmax(logits, -1))
+        terms = {"total": self.cross_entropy(log_p, batch), "cross_entropy": self.cross_entropy(log_p, batch)}
+        if self.groups_:
+            terms["information"] = sum(
+                (s * self.leakage(theta, g, noise=batch.noise, **rows) for s, g, rows in self._cells(batch)),
+                start=torch.zeros_like(terms["total"]),
+            )
+            gamma = scalars["gamma"]
+            terms["total"] = gamma * terms["information"] + (1 - gamma) * terms["cross_entropy"]
+        if self.selection == "paper":
+            terms["probabilities"] = net.expected(theta, lambda logits: torch.softmax(logits, -1))
+        return terms
+
+    def _cells(self, batch: Batch) -> Iterator[tuple[Tensor | float, Tensor, dict[str, Any]]]:
+        """Yield (share, groups, keywords) for every sensitive column, and within each label if asked for."""
+        for column, names in enumerate(self.groups_):
+            groups, k = batch.s[..., column], len(names)
+            if not self.condition_on_label:
+                yield 1.0, groups, {"weights": batch.weight, "n_groups": k}
+                continue
+            total = batch.weight.sum().clamp(min=torch.finfo(batch.weight.dtype).tiny)
+            for label in range(len(self.classes_)):
+                weights = batch.weight * (batch.y == label)
+                yield weights.sum() / total, groups, {"weights": weights, "n_groups": k}
+
+    # ------------------------------------------------------------------ using a fitted code
+
+    def probabilities(self, net, x: Tensor) -> Tensor:
+        theta = net.theta(x)
+        if self.prediction == "expected":
+            return net.expected(theta, lambda logits: torch.softmax(logits, -1))
+        noise = torch.from_numpy(self._uniforms(*theta.shape)).to(theta.device)
+        return torch.softmax(net.head((noise < theta).to(theta.dtype)), -1)
+
+    def transform(self, X) -> np.ndarray:
+        """Draw one code per row: fresh random bits at every call.  (n, code_size) uint8
+
+        This is what may be handed on. Two draws of the same person tell more than one, and `code_probabilities` tell
+        everything: neither is covered by what is said about one draw.
+        """
+        theta = self.code_probabilities(X)
+        return (self._uniforms(*theta.shape) < theta).astype(np.uint8)
+
+    def code_probabilities(self, X) -> np.ndarray:
+        """Return theta, the probability that each bit is 1: for audits, not for release.  (n, code_size)"""
+        return self._by_rows(X, lambda net, x: net.theta(x))
+
+    def information(self, X, *, sensitive_features) -> float:
+        """Return I(T;S) of one draw per row of X, in bits: the largest over sensitive columns taken each on its own.
+
+        Exact for these rows up to 20 bits (2^32 rows times words), else a Monte-Carlo estimate of 2,000 draws.
+        """
+        check_is_fitted(self)
+        if self.group_encoder_ is None:
+            raise ValueError("This estimator was fitted without sensitive_features; fit it with them first.")
+        theta = torch.from_numpy(self.code_probabilities(X))
+        codes = self.group_encoder_.transform(sensitive_features, n_rows=len(theta))
+        return max(_information(theta, torch.from_numpy(s)) for s in codes.T)
+
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+        """Name the bits: bit0, bit1, ..."""
+        check_is_fitted(self)
+        return np.array([f"bit{i}" for i in range(self.code_size)], dtype=object)
+
+    def _uniforms(self, n: int, m: int) -> np.ndarray:
+        """Return fresh uniforms in [0, 1): from the operating system, or from the seed when there is one."""
+        if self.random_state is None:
+            return np.frombuffer(os.urandom(4 * n * m), np.uint32).reshape(n, m) * 2.0**-32
+        return check_random_state(self.random_state).random_sample((n, m))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _information(theta: Tensor, groups: Tensor) -> float:
+    n, m = theta.shape
+    if m <= 20 and n * 2**m <= EXACT_COST:
+        return float(joint_information(theta, groups))
+    generator = torch.Generator().manual_seed(0)
+    return float(monte_carlo_information(theta, groups, 2_000, generator=generator)[0])

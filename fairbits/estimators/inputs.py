@@ -1,0 +1,107 @@
+"""A user's arguments become validated arrays in a canonical order."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from fairbits.encoding import GroupEncoder, sensitive_in_table
+
+MAX_REPEATS = 10  # whole-number weights become copies of rows up to this many times the table
+
+
+class MissingSensitiveFeaturesWarning(UserWarning):
+    """A method that protects sensitive features was fitted without any: nothing is protected."""
+
+
+class SensitiveFeatureInXWarning(UserWarning):
+    """A sensitive column, or one that is one-to-one with it, is among the inputs."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of a fit: copies made, zero weights dropped, sorted by content so that row order does not matter."""
+
+    x: np.ndarray  # (n, features) float32
+    y: np.ndarray  # (n,) class index
+    s: np.ndarray  # (n, columns) group index; no columns without sensitive features
+    weight: np.ndarray  # (n,) float32
+    source: np.ndarray  # (n,) the user's row
+    classes: np.ndarray
+    group_encoder: GroupEncoder | None
+
+
+def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table:
+    """Validate a user's arguments; errors name the argument, the value and the remedy."""
+    original = X
+    X, y = _read_numbers(estimator, X, y)
+    check_classification_targets(y)
+    weight = np.ones(len(X), np.float32)
+    if sample_weight is not None:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float32, ensure_non_negative=True)
+    encoder, s = _read_groups(estimator, original, sensitive_features, len(X))
+    source, weight = _copies(weight)
+    classes, y = np.unique(y[source], return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class, {classes[0]!r} (after dropping rows of weight 0); a classifier needs rows of at "
+            "least two classes."
+        )
+    order = _canonical_order(X[source], y, s[source], weight)
+    source = source[order]
+    return Table(X[source], y[order].astype(np.int64), s[source], weight[order], source, classes, encoder)
+
+
+def _read_numbers(estimator: Any, X, y) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        return validate_data(estimator, X, y, dtype=np.float32)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"X holds text ({error}). Encode it first, for example make_pipeline(TableEncoder(), "
+            f"{type(estimator).__name__}())."
+        ) from None
+
+
+def _read_groups(estimator: Any, X, sensitive_features, n: int) -> tuple[GroupEncoder | None, np.ndarray]:
+    if sensitive_features is None:
+        if estimator.protects:
+            warnings.warn(
+                f"{type(estimator).__name__} was fitted without sensitive_features: the penalty is off and nothing is "
+                "protected. Pass sensitive_features=... to fit.",
+                MissingSensitiveFeaturesWarning,
+                stacklevel=5,
+            )
+        return None, np.zeros((n, 0), np.int64)
+    encoder = GroupEncoder(
+        groups=estimator.groups, n_bins=estimator.n_bins, min_group_size=estimator.min_group_size
+    ).fit(sensitive_features, n_rows=n)
+    found = sensitive_in_table(X, sensitive_features)
+    if found:
+        warnings.warn(
+            f"A sensitive feature is among the inputs: {'; '.join(map(str, found))}. Drop it from X, unless the model "
+            "is meant to see it.",
+            SensitiveFeatureInXWarning,
+            stacklevel=5,
+        )
+    return encoder, encoder.transform(sensitive_features, n_rows=n)
+
+
+def _copies(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to use and their weights: whole-number weights become copies, zero-weight rows go."""
+    whole = np.array_equal(weight, np.round(weight)) and weight.sum() <= MAX_REPEATS * max(len(weight), 1_000)
+    if whole:
+        source = np.repeat(np.arange(len(weight)), weight.astype(np.int64))
+        return source, np.ones(len(source), np.float32)
+    source = np.flatnonzero(weight)
+    return source, weight[source]
+
+
+def _canonical_order(x: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+    """Return an order of the rows that depends on their content only: by their bytes."""
+    parts = [np.ascontiguousarray(a).reshape(len(x), -1).view(np.uint8) for a in (x, *columns) if a.size]
+    return np.hstack(parts).view(f"V{sum(p.shape[1] for p in parts)}").ravel().argsort(kind="stable")

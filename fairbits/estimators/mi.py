@@ -1,0 +1,60 @@
+"""BinaryMI: what the whole code tells."""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from fairbits.estimators.code import CodeClassifier
+from fairbits.estimators.settings import setting
+from fairbits.information import joint_information, wide_information
+from fairbits.nn import RunningInformation
+
+EXACT_BITS = 16  # up to here the penalty sums over all code words
+RUNNING_BITS, RUNNING_BATCH = 12, 256  # running tables up to this width and batch
+WIDE_ROWS = 4096  # the estimate for wide codes costs the square of the rows: a full pass looks at this many
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BinaryMIClassifier(CodeClassifier):
+    """Penalise the joint information I(T;S) of the whole code.
+
+    Exactly, over all 2^m words, up to 16 bits (the expectation of the paper's histogram over infinitely many draws);
+    above, by an unbiased one-draw estimate with its local-expectation gradient. The published version counts drawn
+    codes, which has no gradient and saturates at H(S) once the words outnumber the rows.
+
+    Parameters
+    ----------
+    running_tables : average the groups' code distributions over batches; "auto" does so for batches of at most 256
+        rows and at most 12 bits, where one batch's information errs upwards most
+
+    The other parameters are those of `CodeClassifier`.
+    """
+
+    running_tables: bool | str = setting("auto", one_of=("auto", True, False))
+
+    def build(self, n_features, n_classes):
+        net = super().build(n_features, n_classes)
+        if self._runs():
+            labels = n_classes if self.condition_on_label else 1
+            net.running = nn.ModuleList(
+                RunningInformation(len(names), self.code_size)
+                for names in self.groups_
+                for _ in range(labels)
+            )
+        return net
+
+    def _runs(self) -> bool:
+        if self.running_tables == "auto":
+            return self.batch_size <= RUNNING_BATCH and self.code_size <= RUNNING_BITS
+        return bool(self.running_tables)
+
+    def penalty(self, net, cell, out, groups, noise, **rows):
+        if self._runs():
+            return net.running[cell](out.theta, groups, weights=rows["weights"])
+        return super().penalty(net, cell, out, groups, noise, **rows)
+
+    def leakage(self, theta, groups, *, noise, weights, n_groups):
+        if theta.shape[-1] <= EXACT_BITS:
+            return joint_information(theta, groups, weights=weights, n_groups=n_groups)
+        theta, groups, weights, noise = (a[:WIDE_ROWS] for a in (theta, groups, weights, noise))
+        return wide_information(theta, groups, weights=weights, n_groups=n_groups, noise=noise)

@@ -1,0 +1,28 @@
+"""How much a random code of bits tells about a group: pure functions on torch tensors, in bits."""
+
+from .bounds import information_bounds
+from .counting import SparseCountsWarning, counted_information
+from .entropy import binary_entropy, binary_entropy_from_logits
+from .neuronwise import bit_tables, neuronwise_information
+from .sampling import monte_carlo_information
+from .sandwich import information_sandwich
+from .tables import joint_information, running_information, table_information, total_variation, word_tables
+from .wide import wide_information
+
+__all__ = [
+    "SparseCountsWarning",
+    "binary_entropy",
+    "binary_entropy_from_logits",
+    "bit_tables",
+    "counted_information",
+    "information_bounds",
+    "information_sandwich",
+    "joint_information",
+    "monte_carlo_information",
+    "neuronwise_information",
+    "running_information",
+    "table_information",
+    "total_variation",
+    "wide_information",
+    "word_tables",
+]

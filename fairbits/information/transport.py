@@ -1,0 +1,143 @@
+"""Upper bounds on the empirical information from pairs of rows."""
+
+import torch
+from torch import Tensor
+
+from .entropy import LN2, safe_log
+
+_CHUNK_PAIRS = 2**15  # pairs worked on at a time, to stay in the cache
+
+
+def transport_bound(theta: Tensor, row_weights: Tensor, prior: Tensor, iterations: int = 100) -> Tensor:
+    """Return an upper bound on I(T;S), in bits: the smaller of the two below. Float64.
+
+    Parameters
+    ----------
+    theta : (n, m)
+    row_weights : (K, n), prior : (K,), as from `group_weights`
+    """
+    return torch.minimum(
+        pair_bound(theta, row_weights, prior, iterations),
+        mixture_bound(theta, row_weights, prior, iterations),
+    )
+
+
+def pair_bound(theta: Tensor, row_weights: Tensor, prior: Tensor, iterations: int = 100) -> Tensor:
+    """Bound I(T;S) in bits by unbalanced pairs of rows of different groups.
+
+    For two groups and any a, b >= 0 over pairs, the rows of a and the columns of b summing to the row
+    probabilities: I <= H(S) - sum_jk (a + b) g(sqrt(ab) BC_jk / (a + b)), BC_jk = prod_i [sqrt(theta_ji
+    theta_ki) + sqrt((1 - theta_ji)(1 - theta_ki))], g(v) = h((1 - sqrt(1 - 4 v^2)) / 2). More groups
+    follow the chain I(T;S) = sum_k P(S >= k) I(T; [S = k] | S >= k).
+    """
+    mass = prior.unsqueeze(-1) * row_weights  # (K, n), probability of each row
+    total = mass.new_zeros(())
+    for k in range(len(prior) - 1):
+        one, rest = mass[k], mass[k + 1 :].sum(0)
+        if one.any() and rest.any():
+            both = one.sum() + rest.sum()
+            here, there = one > 0, rest > 0
+            affinity = bhattacharyya(theta[here], theta[there])
+            total += both * _unbalanced_pairs(affinity, one[here] / both, rest[there] / both, iterations)
+    return total
+
+
+def bhattacharyya(theta: Tensor, other: Tensor) -> Tensor:
+    """Return sum_t sqrt(p(t|x) p(t|x')) of every pair of rows, in [0, 1]: (n, n')."""
+    product = theta.new_ones(len(theta), len(other))
+    on, off, other_on, other_off = theta.sqrt(), (1 - theta).sqrt(), other.sqrt(), (1 - other).sqrt()
+    for i in range(theta.shape[-1]):
+        product *= torch.outer(on[:, i], other_on[:, i]).addr_(off[:, i], other_off[:, i])
+    return product.clamp_(max=1.0)
+
+
+def _unbalanced_pairs(affinity: Tensor, w: Tensor, v: Tensor, iterations: int) -> Tensor:
+    """Improve the masses a, b of the pairs by multiplicative updates; every iterate is valid, the best kept."""
+    a, b = torch.outer(w, v / v.sum()), torch.outer(w / w.sum(), v)
+    best = a.new_zeros(())
+    for _ in range(iterations):
+        previous, best = best, torch.maximum(best, _update(a, b, affinity))
+        if best - previous < 1e-6 * best:
+            break
+        _scale(a, w.unsqueeze(1), 1)
+        _scale(b, v.unsqueeze(0), 0)
+    entropy = torch.special.entr(torch.stack([w.sum(), v.sum()])).sum()
+    return (entropy - best) / LN2
+
+
+def _update(a: Tensor, b: Tensor, affinity: Tensor) -> Tensor:
+    """Replace a by a dF/da and b by b dF/db, F = sum (a + b) g, and return F at the old masses, in nats."""
+    kept = a.new_zeros(())
+    size = max(1, _CHUNK_PAIRS // a.shape[1])
+    for x, y, z in zip(a.split(size), b.split(size), affinity.split(size), strict=True):
+        total = x + y
+        uncertainty, slope = _posterior_entropy((x * y).sqrt_().mul_(z), total)
+        kept += (total * uncertainty).sum()
+        step = (y - x).mul_(slope).mul_(0.5)
+        x.mul_(uncertainty).add_(step)
+        y.mul_(uncertainty).sub_(step)
+    return kept
+
+
+def _posterior_entropy(root: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+    """Return g(v) in nats and v g'(v) at v = root / total, at most 1/2.
+
+    With r = sqrt(1 - 4 v^2), p = (1 - r) / 2 and x = ln((1 - p) / p): g = p x - ln(1 - p) and v g' = 2
+    v^2 x / r.
+    """
+    tiny = torch.finfo(root.dtype).tiny
+    v2 = root.div_(total.clamp(min=tiny)).clamp_(max=0.5).square_()
+    r = (1 - 4 * v2).clamp_(min=1e-12).sqrt_()  # at r = 0 the limit of x / r is 2
+    p = 2 * v2 / (1 + r)
+    rest = torch.log1p(-p)
+    x = rest - p.clamp(min=tiny).log_()
+    return (p * x).sub_(rest), x.div_(r).mul_(v2).mul_(2)
+
+
+def _scale(masses: Tensor, sums: Tensor, dim: int) -> None:
+    """Scale in place to the given sums along a dimension; a line of zeros becomes uniform."""
+    masses.clamp_(min=1e-290).mul_(sums / masses.sum(dim, keepdim=True))
+
+
+def mixture_bound(theta: Tensor, row_weights: Tensor, prior: Tensor, iterations: int = 100) -> Tensor:
+    """Bound I(T;S) in bits by matching each group's rows with rows of the whole mixture.
+
+    For phi, psi >= 0 with sum_k phi_jk = w_sj and sum_j psi_jk = w_k (log-sum inequality):
+    KL(P_s || P) <= sum_jk phi_jk [ln(phi_jk / psi_jk) + KL_jk], minimised in phi and psi in turn.
+    """
+    everyone = prior @ row_weights
+    total = theta.new_zeros(())
+    for share, w in zip(prior, row_weights, strict=True):
+        if share > 0:
+            rows = w > 0
+            total += share * _matched(divergences(theta[rows], theta), w[rows], everyone, iterations)
+    return total / LN2
+
+
+def divergences(theta: Tensor, other: Tensor) -> Tensor:
+    """Return KL(p(.|x) || p(.|x')) of every pair of rows, in nats: (n, n'), infinite where x' rules a bit out."""
+    on, off = (
+        other.clamp(min=torch.finfo(other.dtype).tiny),
+        (1 - other).clamp(min=torch.finfo(other.dtype).tiny),
+    )
+    entropy = (torch.special.entr(theta) + torch.special.entr(1 - theta)).sum(-1, keepdim=True)
+    cross = theta @ on.log().mT + (1 - theta) @ off.log().mT
+    ruled_out = (theta > 0).to(theta.dtype) @ (other == 0).to(theta.dtype).mT
+    ruled_out += (theta < 1).to(theta.dtype) @ (other == 1).to(theta.dtype).mT
+    return (-entropy - cross).clamp_(min=0).masked_fill_(ruled_out > 0, torch.inf)
+
+
+def _matched(divergence: Tensor, w: Tensor, everyone: Tensor, iterations: int) -> Tensor:
+    """Minimise over phi (whose value is then closed form) and psi in turn; the best value is kept."""
+    similarity = divergence.neg_().exp_()
+    psi = torch.outer(w, everyone)
+    best = w.new_full((), torch.inf)
+    for _ in range(iterations):
+        psi.mul_(similarity)
+        scale = w / psi.sum(1)
+        previous, best = best, torch.minimum(best, torch.special.xlogy(w, scale).sum())
+        if previous - best < 1e-6 * best:
+            break
+        psi.mul_(scale.unsqueeze(1))
+        _scale(psi, everyone, 0)
+    return best

@@ -1,0 +1,84 @@
+"""A penalty for codes too wide to list: one drawn code per row, with its exact local-expectation gradient."""
+
+import torch
+from torch import Tensor
+
+from .entropy import LN2, safe_log
+from .given_gradient import with_gradient
+from .group_means import group_weights
+from .sampling import draw_chunks, posterior_divergence, relative_likelihood
+
+CLAMP = 1e-3
+
+
+def wide_information(
+    theta: Tensor,
+    groups: Tensor,
+    *,
+    weights: Tensor | None = None,
+    prior: Tensor | None = None,
+    n_groups: int | None = None,
+    generator: torch.Generator | None = None,
+    noise: Tensor | None = None,
+) -> Tensor:
+    """Estimate I(T;S) of one drawn code and the group, in bits, with an unbiased gradient at any width.
+
+    Draws one code t_j per row and averages KL(p(S|t_j) || pi). The gradient is not that of the drawn
+    value, whose expectation is zero: for each bit i both of its values are put into t_j, g_ji = w_j [log2
+    P_s/P (t_j, t_i=1) - log2 P_s/P (t_j, t_i=0)], whose mean over draws is the exact gradient. Empirical;
+    theta is kept within [0.001, 0.999] for the estimate, and gradients pass to theta unchanged.
+
+    Parameters
+    ----------
+    theta, groups, weights, prior, n_groups : as in `word_tables`, at any width
+    generator : where the draws come from
+    noise : (..., n, m) uniform numbers to draw with, instead of a generator
+
+    Examples
+    --------
+    >>> theta = torch.tensor([0.9, 0.1]).repeat_interleave(500)[:, None].expand(-1, 64)
+    >>> wide_information(theta, torch.arange(2).repeat_interleave(500), generator=torch.Generator().manual_seed(0))
+    tensor(1.0000)
+    """
+    if noise is not None and noise.shape != theta.shape:
+        raise ValueError(
+            f"noise has shape {tuple(noise.shape)}, but must be like theta: {tuple(theta.shape)}"
+        )
+    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    if noise is None:
+        noise = torch.rand(theta.shape, generator=generator, dtype=theta.dtype, device=theta.device)
+    with torch.no_grad():
+        p = theta.clamp(CLAMP, 1 - CLAMP)
+        value, gradient = local_expectation(p, (noise < p).to(p.dtype), row_weights, prior)
+    return with_gradient(theta, value, gradient)
+
+
+def local_expectation(p: Tensor, codes: Tensor, row_weights: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the value (...) and the gradient (..., n, m), in bits, for one code per row."""
+    logits = torch.logit(p)
+    odds = torch.cat([logits.exp(), (-logits).exp()], -1)  # what a flip of each bit multiplies p(t|x) by
+    values, gradients = [], []
+    for rows in draw_chunks(p, codes.shape[-2]):
+        t, own = codes[..., rows, :], row_weights[..., rows]
+        value, gradient = _chunk(t, relative_likelihood(t, p), own, odds, row_weights, prior)
+        values.append(value)
+        gradients.append(gradient)
+    return torch.stack(values, -1).sum(-1), torch.cat(gradients, -2)
+
+
+def _chunk(
+    t: Tensor, likelihood: Tensor, own: Tensor, odds: Tensor, row_weights: Tensor, prior: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Value and gradient of the rows of one chunk; own (..., K, c) holds their weights, one group each."""
+    share = (prior.unsqueeze(-1) * own).sum(-2)  # (..., c), pi_s / n_s
+    value = (share * posterior_divergence(row_weights @ likelihood.mT, prior)).sum(-1)
+    member = (own > 0).to(t.dtype).mT  # (..., c, K)
+    ratio_own = _flip_ratio(t, likelihood * (member @ row_weights), odds)
+    ratio_all = _flip_ratio(t, likelihood * (prior.unsqueeze(-2) @ row_weights), odds)
+    return value, share.unsqueeze(-1) * (2 * t - 1) * (ratio_all - ratio_own) / LN2
+
+
+def _flip_ratio(t: Tensor, weight: Tensor, odds: Tensor) -> Tensor:
+    """Return ln P(t with bit i flipped) - ln P(t) for the mixture of rows with these weights (..., c, n): (..., c, m)."""
+    up, down = (weight @ odds).chunk(2, -1)
+    return safe_log(torch.where(t > 0, down, up)) - safe_log(weight.sum(-1, keepdim=True))

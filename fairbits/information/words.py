@@ -1,0 +1,159 @@
+"""Distributions of whole codes: mean over rows of a product of bits, as one matrix product of two half codes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .given_gradient import batch_first
+
+MAX_BITS = 20
+_CHUNK_ROWS = 8192
+_CHUNK_NUMBERS = 2**23  # numbers in one half product: 32 MB in float32
+_SPLIT_WORK = 2**25  # multiplications from which gathering each group's rows pays (measured)
+
+
+def mean_words(theta: Tensor, row_weights: Tensor) -> Tensor:
+    """Return the weighted sums of p(t|x) over the rows, for every word t and every group.
+
+    P_s(t) = sum_j w_sj prod_i theta_ji^{t_i} (1 - theta_ji)^{1 - t_i}. With t = (u, v) split in half this is
+    A_s^T B, where A and B hold the half products: n 2^m multiplications and memory for n 2^{m/2} numbers.
+
+    Parameters
+    ----------
+    theta : (..., n, m)
+    row_weights : (..., K, n), constants
+
+    Returns
+    -------
+    (..., K, 2^m), words in the order of ``itertools.product((0, 1), repeat=m)``
+    """
+    return _MeanWords.apply(theta, row_weights)
+
+
+class _MeanWords(torch.autograd.Function):
+    @staticmethod
+    def forward(theta: Tensor, row_weights: Tensor) -> Tensor:
+        parts = [_mean_words(theta[..., rows, :], w) for rows, w in _parts(theta, row_weights)]
+        return torch.cat(parts, -2) if len(parts) > 1 else parts[0]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        return _MeanWordsGradient.apply(*ctx.saved_tensors, upstream), None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
+        return _MeanWords.apply(*batch_first(info.batch_size, in_dims, tensors)), 0
+
+
+class _MeanWordsGradient(torch.autograd.Function):
+    """The backward pass of _MeanWords, a function of its own so that vmap of grad finds a rule for it too."""
+
+    @staticmethod
+    def forward(theta: Tensor, row_weights: Tensor, upstream: Tensor) -> Tensor:
+        gradient, first = torch.zeros_like(theta), 0
+        for rows, w in _parts(theta, row_weights):
+            last = first + w.shape[-2]
+            gradient[..., rows, :] = _mean_words_gradient(
+                theta[..., rows, :], w, upstream[..., first:last, :]
+            )
+            first = last
+        return gradient
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
+        return _MeanWordsGradient.apply(*batch_first(info.batch_size, in_dims, tensors)), 0
+
+
+def _parts(theta: Tensor, row_weights: Tensor) -> list[tuple[Any, Tensor]]:
+    """Split the work into (rows, weights of the groups on them).
+
+    Much work is split by group, so that K groups cost no more than one. Little work, and a stack of
+    replicas, whose groups are at different rows, keeps all rows and multiplies by the weights.
+    """
+    if theta.dim() > 2 or row_weights.numel() << theta.shape[-1] < _SPLIT_WORK:
+        return [(slice(None), row_weights)]
+    rows = [w.nonzero().squeeze(-1) for w in row_weights]
+    return [(r, w[r].unsqueeze(0)) for r, w in zip(rows, row_weights, strict=True)]
+
+
+def _mean_words(theta: Tensor, row_weights: Tensor) -> Tensor:
+    lead, n_groups, n_bits = theta.shape[:-2], row_weights.shape[-2], theta.shape[-1]
+    words = theta.new_zeros(*lead, n_groups << n_bits // 2, 1 << n_bits - n_bits // 2)
+    for rows in _chunks(theta, n_groups):
+        left, right = _halves(_products(_bits_first(theta[..., rows, :]))[-1], n_bits)
+        words += _weighted(left, row_weights[..., rows]) @ right.mT
+    return words.reshape(*lead, n_groups, 1 << n_bits)
+
+
+def _mean_words_gradient(theta: Tensor, row_weights: Tensor, upstream: Tensor) -> Tensor:
+    """Recompute the half products and push the upstream gradient (..., K, 2^m) through them to theta."""
+    n_bits, n_groups = theta.shape[-1], row_weights.shape[-2]
+    upstream = upstream.reshape(*theta.shape[:-2], n_groups << n_bits // 2, -1)  # (..., K 2^a, 2^b)
+    gradient = torch.empty_like(theta)
+    for rows in _chunks(theta, n_groups):
+        bits, w = _bits_first(theta[..., rows, :]), row_weights[..., rows]
+        products = _products(bits)
+        left, right = _halves(products[-1], n_bits)
+        d_left = (upstream @ right).unflatten(-2, (n_groups, -1)).mul_(w.unsqueeze(-2)).sum(-3)
+        d_right = upstream.mT @ _weighted(left, w)
+        if n_bits % 2:
+            d_left = torch.cat([d_left, torch.zeros_like(d_left)], -2)
+        d_bits = _products_gradient(bits, products, torch.stack([d_left, d_right], -3))
+        gradient[..., rows, :] = d_bits.flatten(-3, -2)[..., n_bits % 2 :, :].mT
+    return gradient
+
+
+def _chunks(theta: Tensor, n_groups: int) -> Iterator[slice]:
+    n, m = theta.shape[-2:]
+    replicas = theta.shape[:-2].numel()
+    size = max(256, min(_CHUNK_ROWS, _CHUNK_NUMBERS // (replicas * n_groups << (m + 1) // 2)))
+    return (slice(start, start + size) for start in range(0, n, size))
+
+
+def _bits_first(theta: Tensor) -> Tensor:
+    """Turn (..., n, m) into two halves (..., 2, h, n), rows last for fast loops; an odd width gets a first bit of 0."""
+    bits = theta.mT
+    if theta.shape[-1] % 2:
+        bits = torch.cat([torch.zeros_like(bits[..., :1, :]), bits], -2)
+    return bits.unflatten(-2, (2, -1)).contiguous()
+
+
+def _halves(products: Tensor, n_bits: int) -> tuple[Tensor, Tensor]:
+    return products[..., 0, : 1 << n_bits // 2, :], products[..., 1, :, :]
+
+
+def _weighted(left: Tensor, row_weights: Tensor) -> Tensor:
+    return (left.unsqueeze(-3) * row_weights.unsqueeze(-2)).flatten(-3, -2)  # (..., K 2^a, n)
+
+
+def _products(bits: Tensor) -> list[Tensor]:
+    """Return the word probabilities of the last 1, 2, ..., h bits of (..., h, n): (..., 2^i, n) each."""
+    cells = torch.stack([1 - bits, bits], -2)  # (..., h, 2, n)
+    products = [cells[..., -1, :, :]]
+    for i in range(bits.shape[-2] - 2, -1, -1):
+        products.append((cells[..., i, :, None, :] * products[-1].unsqueeze(-3)).flatten(-3, -2))
+    return products
+
+
+def _products_gradient(bits: Tensor, products: list[Tensor], upstream: Tensor) -> Tensor:
+    """Push (..., 2^h, n) back to the bits (..., h, n), peeling off the first bit of the word each time."""
+    gradients = []
+    for i in range(bits.shape[-2]):
+        zero, one = upstream.unflatten(-2, (2, -1)).unbind(-3)
+        slope = one - zero
+        rest = products[-2 - i] if i + 1 < len(products) else None
+        gradients.append((slope if rest is None else slope * rest).sum(-2))
+        upstream = torch.addcmul(zero, slope, bits[..., i, None, :])
+    return torch.stack(gradients, -2)

@@ -1,0 +1,127 @@
+"""Code networks: feature extractor -> code -> head."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from fairbits.nn.activations import DeterministicBinary, StochasticBinary, draw_bits
+from fairbits.nn.layers import BinaryLinear
+
+# Up to this many bits an expectation over codes is the exact sum over all 2^m words, above it a mean of fixed draws.
+EXACT_EXPECTATION_BITS = 10
+FIXED_DRAWS = 128
+
+
+class CodeOutput(NamedTuple):
+    """What a code network computes of a batch."""
+
+    theta: Tensor  # (n, m) Bernoulli parameters, a function of x
+    code: Tensor  # (n, m) one draw
+    logits: Tensor  # (n, classes) the head's answer to that draw
+
+
+class HiddenOutput(NamedTuple):
+    """What a plain network computes of a batch."""
+
+    hidden: Tensor  # (n, h) the penultimate layer
+    logits: Tensor  # (n, classes)
+
+
+def dense_layers(sizes: Sequence[int], *, binary: bool = False) -> nn.Sequential:
+    """Stack dense layers of the given sizes: ReLU, or sign weights and threshold activations when `binary`."""
+    layers: list[nn.Module] = []
+    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+        layers += [BinaryLinear(n_in, n_out, binary=binary), DeterministicBinary() if binary else nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+class CodeNet(nn.Module):
+    """x -> features -> theta -> code -> head, with one stochastic layer: the code.
+
+    `binary=False` is the paper's "hybrid" net: real layers around the quantised one. `binary=True` binarises weights
+    and hidden activations too. There the hidden layers threshold and only the code draws, because theta must be a
+    function of x: that is what makes the bits independent given x, and all the formulas hold.
+
+    >>> net = CodeNet(5, (16,), 8, 3)
+    >>> out = net(torch.zeros(4, 5), torch.rand(4, 8))
+    >>> out.theta.shape, out.logits.shape
+    (torch.Size([4, 8]), torch.Size([4, 3]))
+    """
+
+    fixed_noise: Tensor
+
+    def __init__(
+        self,
+        n_features: int,
+        hidden_sizes: Sequence[int],
+        code_size: int,
+        n_classes: int,
+        *,
+        temperature: float = 1.0,
+        noise_floor: float = 0.0,
+        binary: bool = False,
+    ):
+        super().__init__()
+        sizes = (n_features, *hidden_sizes)
+        self.features = dense_layers(sizes, binary=binary)
+        self.logits = BinaryLinear(sizes[-1], code_size, binary=binary)
+        self.activation = StochasticBinary(temperature, noise_floor)
+        self.head = BinaryLinear(code_size, n_classes, binary=binary)
+        draws = torch.quasirandom.SobolEngine(code_size, scramble=True, seed=0).draw(FIXED_DRAWS)
+        self.register_buffer("fixed_noise", draws, persistent=False)
+
+    @property
+    def noise_size(self) -> int:
+        """How many uniforms one row consumes."""
+        return self.logits.out_features
+
+    def theta(self, x: Tensor) -> Tensor:
+        """Return the Bernoulli parameters of the code, (n, m)."""
+        return self.activation.theta(self.logits(self.features(x)))
+
+    def forward(self, x: Tensor, noise: Tensor) -> CodeOutput:
+        theta = self.theta(x)
+        code = draw_bits(theta, noise)
+        return CodeOutput(theta, code, self.head(code))
+
+    def expected(self, theta: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return E[of(head(T)) | theta], exactly up to 10 bits, else over fixed draws shared by all rows.  (n, classes)"""
+        if theta.shape[-1] <= EXACT_EXPECTATION_BITS:
+            return word_probabilities(theta) @ of(self.head(all_words(theta)))
+        codes = (self.fixed_noise.unsqueeze(-2) < theta).to(theta.dtype)  # (draws, n, m)
+        return of(self.head(codes)).mean(0)
+
+
+def word_probabilities(theta: Tensor) -> Tensor:
+    """Return each row's probability of every code word, in the order of `all_words`.  (..., n, 2^m)"""
+    words = torch.ones_like(theta[..., :1])
+    for bit in theta.unsqueeze(-2).unbind(-1):  # (..., n, 1) each
+        words = torch.stack([words * (1 - bit), words * bit], -1).flatten(-2)
+    return words
+
+
+def all_words(like: Tensor) -> Tensor:
+    """List the 2^m code words in the order of `word_probabilities`, first bit most significant.  (2^m, m)"""
+    m = like.shape[-1]
+    bits = torch.arange(2**m, device=like.device).unsqueeze(-1) >> torch.arange(
+        m - 1, -1, -1, device=like.device
+    )
+    return (bits & 1).to(like.dtype)
+
+
+class PlainNet(nn.Module):
+    """A dense network without a code, for comparison; its representation is the last hidden layer."""
+
+    noise_size = 0
+
+    def __init__(self, n_features: int, hidden_sizes: Sequence[int], n_classes: int):
+        super().__init__()
+        sizes = (n_features, *hidden_sizes)
+        self.features = dense_layers(sizes)
+        self.head = nn.Linear(sizes[-1], n_classes)
+
+    def forward(self, x: Tensor, noise: Tensor | None = None) -> HiddenOutput:
+        hidden = self.features(x)
+        return HiddenOutput(hidden, self.head(hidden))

@@ -1,0 +1,86 @@
+"""Rows into batches: stratified by group, the same for a replica alone and in a stack."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Batch(NamedTuple):
+    """What a loss sees of one replica."""
+
+    x: Tensor  # (n, ...) inputs
+    y: Tensor  # (n,) class index
+    s: Tensor  # (n, columns) group index of each sensitive column
+    weight: Tensor  # (n,) row weights, 0 for padding
+    noise: Tensor  # (n, noise_size) uniforms for the network's draws
+
+
+class TrainingData(NamedTuple):
+    """All rows of a fit, on the device; replicas own index lists into them."""
+
+    x: Tensor
+    y: Tensor
+    s: Tensor
+    weight: Tensor
+    strata: Tensor  # (n,) batches hold each stratum's share of the rows
+
+    def batch(self, rows: Tensor, noise: Tensor, mask: Tensor | None = None) -> Batch:
+        """Gather rows (..., n); `mask` (..., n) zeroes the weight of padding."""
+        weight = self.weight[rows] if mask is None else self.weight[rows] * mask
+        return Batch(self.x[rows], self.y[rows], self.s[rows], weight, noise)
+
+
+class StratifiedBatches:
+    """Batches in which every stratum has its share, as even as the counts allow.
+
+    The pattern of strata over the epoch is fixed by interleaving; each epoch only the rows within a stratum are
+    permuted. Batches differ by at most one row; the shorter ones are padded with row 0 and mask 0.
+
+    >>> batches = StratifiedBatches(torch.tensor([0, 1, 0, 0, 1, 0]), 3)
+    >>> batches.mask
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+    """
+
+    def __init__(self, strata: Tensor, batch_size: int):
+        n = len(strata)
+        self.steps = -(-n // batch_size)
+        self.width = -(-n // self.steps)
+        members = [(strata == k).nonzero().squeeze(-1) for k in strata.unique()]
+        turn = torch.cat([(torch.arange(len(rows)) + 0.5) / len(rows) for rows in members])
+        place = torch.empty(n, dtype=torch.long)
+        place[turn.argsort(stable=True)] = torch.arange(n)  # position in the epoch of each (stratum, turn)
+        step = place * self.steps // n
+        first = (torch.arange(self.steps) * n + self.steps - 1) // self.steps  # first position of each step
+        self._slots = (step * self.width + place - first[step]).split([len(rows) for rows in members])
+        self._members = members
+        self.mask = torch.zeros(self.steps * self.width)
+        self.mask[torch.cat(self._slots)] = 1
+        self.mask = self.mask.view(self.steps, self.width)
+
+    def epoch(self, generator: torch.Generator) -> Tensor:
+        """Return the rows of one epoch's batches.  (steps, width)"""
+        order = torch.zeros(self.steps * self.width, dtype=torch.long)
+        for slots, rows in zip(self._slots, self._members, strict=True):
+            order[slots] = rows[torch.randperm(len(rows), generator=generator)]
+        return order.view(self.steps, self.width)
+
+
+def split_rows(strata: Tensor, fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Split rows into (training, held-out), the held-out ones a systematic sample over the shuffled strata.
+
+    >>> train, held = split_rows(torch.arange(100) % 2, 0.1, torch.Generator().manual_seed(0))
+    >>> len(train), len(held), int((held % 2).sum())
+    (90, 10, 5)
+    """
+    n = len(strata)
+    n_held = round(fraction * n)
+    shuffled = torch.randperm(n, generator=generator)
+    by_stratum = shuffled[strata[shuffled].argsort(stable=True)]
+    start = torch.rand(1, generator=generator)
+    picked = torch.zeros(n, dtype=torch.bool)
+    if n_held:
+        picked[((torch.arange(n_held) + start) * (n / n_held)).long()] = True
+    held = by_stratum[picked]
+    return by_stratum[~picked], held[torch.randperm(len(held), generator=generator)]

@@ -1,0 +1,98 @@
+"""R networks of one architecture as one tensor program."""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+
+class _Call(nn.Module):
+    """Lets `functional_call` swap a network's parameters while any function of the network runs."""
+
+    def __init__(self, net: nn.Module):
+        super().__init__()
+        self.net = net
+
+    def forward(self, function: Callable, *args: Any) -> Any:
+        return function(self.net, *args)
+
+
+class Stack:
+    """The parameters of R networks in one matrix, and functions of a network mapped over all of them.
+
+    ``map(function, *args)`` calls ``function(net, *args)`` for every replica at once by `torch.func.vmap`; the
+    arguments' leading dimension is the replica. A single network is called directly: the same function, no vmap.
+
+    >>> stack = Stack([nn.Linear(3, 2) for _ in range(4)])
+    >>> stack.map(lambda net, x: net(x), torch.ones(4, 5, 3)).shape
+    torch.Size([4, 5, 2])
+    """
+
+    def __init__(self, nets: Sequence[nn.Module]):
+        self._template = _Call(copy.deepcopy(nets[0]))
+        parameters, buffers = stack_module_state([_Call(net) for net in nets])
+        self._shapes = {name: p.shape[1:] for name, p in parameters.items()}
+        self.buffers: dict[str, Tensor] = {name: b.clone() for name, b in buffers.items()}
+        self.flat = torch.cat([p.detach().flatten(1) for p in parameters.values()], 1)  # (R, P)
+        self._bind()
+
+    def __len__(self) -> int:
+        return len(self.flat)
+
+    def _bind(self) -> None:
+        """Make the leaves that autograd sees views of the flat matrix."""
+        if len(self) == 1:
+            load_replica(self._template.net, self.flat[0], {name: b[0] for name, b in self.buffers.items()})
+            self.leaves: dict[str, Tensor] = dict(self._template.named_parameters())
+            return
+        parts = self.flat.split([shape.numel() for shape in self._shapes.values()], 1)
+        self.leaves = {
+            name: part.unflatten(1, shape).detach().requires_grad_()
+            for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
+        }
+
+    def map(self, function: Callable, *args: Any) -> Any:
+        """Return function(net, *args) of every replica, stacked."""
+        if len(self) == 1:
+            return _each(function(self._template.net, *_each(args, lambda t: t[0])), lambda t: t.unsqueeze(0))
+        # A function with randomness of its own would not be the same in a stack as alone: noise is an argument.
+        return vmap(lambda *a: self._call(function, *a), randomness="error")(self.leaves, self.buffers, *args)
+
+    def _call(self, function: Callable, leaves: dict, buffers: dict, *args: Any) -> Any:
+        return functional_call(self._template, (leaves, buffers), (function, *args))
+
+    def gradient(self, total: Tensor) -> Tensor:
+        """Return the derivative of every replica's total with respect to its parameters.  (R, P)"""
+        parts = torch.autograd.grad(total.sum(), list(self.leaves.values()), materialize_grads=True)
+        return torch.cat([part.reshape(len(self), -1) for part in parts], 1)
+
+    def training(self, mode: bool) -> None:
+        """Put the networks in training or evaluation mode."""
+        self._template.train(mode)
+
+    def keep(self, replicas: Tensor) -> None:
+        """Go on with some of the replicas."""
+        self.flat, self.buffers = self.flat[replicas], {name: b[replicas] for name, b in self.buffers.items()}
+        self._bind()
+
+
+def load_replica(net: nn.Module, flat: Tensor, buffers: dict[str, Tensor]) -> None:
+    """Let a network's parameters and buffers be views of one replica's: flat (P,), buffers by name."""
+    parameters = list(net.parameters())
+    for p, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+        p.data = part.view(p.shape)
+    for name, b in net.named_buffers(prefix="net"):
+        b.data = buffers[name]
+
+
+def _each(tree: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """Apply a function to every tensor of nested dicts and (named) tuples."""
+    if isinstance(tree, dict):
+        return {key: _each(value, function) for key, value in tree.items()}
+    if isinstance(tree, tuple):
+        values = [_each(value, function) for value in tree]
+        return tree._make(values) if hasattr(tree, "_make") else tuple(values)
+    return function(tree)
