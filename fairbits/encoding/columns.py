@@ -16,7 +16,7 @@ OBJECT_KINDS = {
 
 def is_frame(table: Any) -> bool:
     """Tell whether `table` is a data frame (pandas, polars, or alike), found by its methods, not its type."""
-    return all(hasattr(table, name) for name in ("columns", "to_numpy", "__getitem__"))
+    return all(hasattr(table, name) for name in ("to_numpy", "columns", "__getitem__"))
 
 
 def column_at(table: Any, position: int) -> Any:

@@ -21,7 +21,11 @@ FEWEST_ROWS = 10  # below, two columns of distinct numbers are in the same order
 
 
 class Overlap(NamedTuple):
-    """A column of X that repeats a sensitive column; its text is a sentence."""
+    """A column of X that repeats a sensitive column; its text is a sentence.
+
+    >>> print(Overlap("gender", "sex", "is one-to-one with"))
+    column 'gender' of X is one-to-one with sensitive column 'sex'
+    """
 
     column: str
     sensitive: str
@@ -58,7 +62,7 @@ def _overlaps(X: Any, sensitive: str, values: Any, named: bool) -> list[Overlap]
     sample, part = rows_at(X, rows), values.iloc[rows] if isinstance(values, pd.Series) else values[rows]
     found = []
     for position, name in enumerate(names):
-        if named and name == sensitive:
+        if named and name == sensitive and _all_codes(column_at(X, position))[1] > 1:
             found.append(Overlap(name, sensitive, "has the name of"))
         elif relation(column_at(sample, position), part) and (
             how := relation(column_at(X, position), values)
@@ -72,7 +76,7 @@ def _spread(codes: np.ndarray) -> np.ndarray:
 
 
 def _spread_and_first(codes: np.ndarray) -> np.ndarray:
-    """Return rows all over the table and the first of each value: a relation that holds for all holds there."""
+    """Return rows all over the table and the first of each value: a relation of all rows holds there too."""
     return np.union1d(_spread(codes), pd.Series(codes).drop_duplicates().index)
 
 

@@ -144,8 +144,8 @@ class SensitiveColumn:
     def _warn(self, n_distinct: int, max_values: int) -> None:
         message = (
             f"sensitive_features: {self.name!r} has {n_distinct} distinct numbers, more than "
-            f"max_values={max_values}; it was cut at its quantiles into {', '.join(self.labels)}. To choose the "
-            "groups yourself pass categories, for example pandas.cut(values, edges).astype(str)"
+            f"max_values={max_values}; it was cut at its quantiles into {', '.join(self.labels)}. To "
+            "choose the groups yourself pass categories, for example pandas.cut(values, edges).astype(str)"
         )
         warnings.warn(message, BinnedSensitiveFeaturesWarning, stacklevel=5)
 

@@ -162,7 +162,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise kind(f"X: column {name!r} cannot be encoded: {error}") from error
 
     def _validated(self, X, *, reset: bool):
-        if hasattr(X, "collect") and hasattr(X, "columns"):
+        if hasattr(X, "collect"):  # polars' lazy frames
             raise TypeError(f"X is a {type(X).__name__}; pass X.collect()")
         rows = 2 if reset else 1
         if not is_frame(X):

@@ -111,7 +111,8 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X) -> np.ndarray:
         """Return the most probable class of each row."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)
+        return self.classes_[best]
 
     def _by_rows(self, X, function) -> np.ndarray:
         """Apply function(net, x) to the rows of X, a slice at a time."""
@@ -140,8 +141,3 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
-
-    def __getstate__(self):
-        # A seed in a file would let its reader repeat the draws that were released.
-        state = super().__getstate__()
-        return {**state, "random_state": None} if "net_" in state else state

@@ -85,12 +85,12 @@ def _replica(estimator: Any, table: Table, rows: np.ndarray | None) -> Replica:
     train_rows, held = split_rows(strata, estimator.validation_fraction, generator)
     if len(held) < MIN_VALIDATION_ROWS:
         train_rows = held = torch.arange(len(own))
-    own = torch.from_numpy(own)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(init)
         net = estimator.build(table.x.shape[1], len(table.classes)).to(estimator.device)
     scalars = {name: float(getattr(estimator, name)) for name in estimator.stacked_settings}
-    return Replica(net=net, rows=own[train_rows], validation=own[held], seed=loop, scalars=scalars)
+    train_rows, held = (torch.from_numpy(own)[part] for part in (train_rows, held))
+    return Replica(net=net, rows=train_rows, validation=held, seed=loop, scalars=scalars)
 
 
 def _train(first: Any, table: Table, replicas: list[Replica], report: OnEpoch | None) -> None:

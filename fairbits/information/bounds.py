@@ -37,8 +37,11 @@ def information_bounds(
     ----------
     theta : (n, m)
     groups, weights, prior, n_groups : as in `word_tables`
-    iterations : of the upper bound; every iterate is valid. More than 2,048 rows are bounded in blocks Z that hold
-        each group in equal shares: I(T;S) <= I(Z;S) + I(T;S|Z)
+    iterations : of the upper bound; every iterate is valid
+
+    Notes
+    -----
+    More than 2,048 rows are cut into blocks Z that share out each group: I(T;S) <= I(Z;S) + I(T;S|Z).
 
     Examples
     --------
@@ -58,6 +61,8 @@ def information_bounds(
     if theta.shape[-1] <= EXACT_BITS:
         exact = table_information(mean_words(theta, row_weights), prior)
         return exact, exact
+    if (prior > 0).sum() < 2:
+        return prior.new_zeros(()), prior.new_zeros(())
     used = row_weights.sum(0) > 0
     theta, row_weights = theta[used], row_weights[:, used]
     bits = informative_bits(theta, row_weights, prior, SUBSET_BITS)

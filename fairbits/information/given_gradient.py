@@ -27,7 +27,7 @@ def with_gradient(x: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
 
 
 def batch_first(batch_size: int, dims: tuple[int | None, ...], tensors: tuple[Tensor, ...]) -> list[Tensor]:
-    """Move the dimension that vmap added to the front, so that natively batched functions take it as it is."""
+    """Move the dimension that vmap added to the front, where natively batched functions want it."""
     return [
         x.expand(batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
         for x, dim in zip(tensors, dims, strict=True)

@@ -1,4 +1,4 @@
-"""Rows and groups become normalised row weights: every group mean of this package is one matrix product with them."""
+"""Rows and groups become normalised row weights: a group mean is one matrix product with them."""
 
 import torch
 from torch import Tensor

@@ -86,7 +86,7 @@ def relative_tables(codes: Tensor, p: Tensor, row_weights: Tensor) -> Tensor:
 
 
 def relative_likelihood(codes: Tensor, p: Tensor) -> Tensor:
-    """Return p(t|x) of every code (..., d, m) under every row, divided by the largest of each code: (..., d, n)."""
+    """Return p(t|x) of every code under every row, divided by the largest of each code: (..., d, n)."""
     log_likelihood = codes @ torch.logit(p).mT + torch.log1p(-p).sum(-1).unsqueeze(-2)
     return (log_likelihood - log_likelihood.amax(-1, keepdim=True)).exp()
 

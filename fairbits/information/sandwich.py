@@ -26,9 +26,9 @@ def information_sandwich(
     """Return (lower, upper) around the population's I(T;S), in bits, each valid in expectation.
 
     Upper: the empirical information, which errs upwards on average. Lower (Barber and Agakov): the mean
-    of log2 r_s(t) / pi_s on one half of the rows, r = (1 - c) p(s|t) + c pi_s fitted on the other half, c
-    = 2 / sqrt(n); averaged over the two directions. For rows drawn independently and a fixed prior.
-    Neither end is a confidence bound, and the lower one may be negative. No gradient.
+    of log2 r_s(t) / pi_s on one half of the rows, where r_s = (1 - c) p(s|t) + c pi_s comes from the other
+    half and c = 2 / sqrt(n); averaged over the two directions. For rows drawn independently and a fixed
+    prior. Neither end is a confidence bound, and the lower one may be negative. No gradient.
 
     Parameters
     ----------
@@ -57,54 +57,60 @@ def information_sandwich(
         upper = table_information(mean_words(theta, row_weights), prior)
     else:
         upper = drawn_divergences(theta, row_weights, prior, n_draws, generator).mean()
-    used = row_weights.sum(0) > 0
-    theta, row_weights = theta[used], row_weights[:, used]
-    half = _halve(row_weights, generator)
-    first, second = ((theta[h], row_weights[:, h]) for h in (half, ~half))
-    if any(((w > 0).sum(-1) == 0)[prior > 0].any() for _, w in (first, second)):
-        return torch.zeros_like(upper), upper
-    draws = n_draws // 2
-    lower = _held_out(first, second, prior, draws, generator) + _held_out(
-        second, first, prior, draws, generator
-    )
-    return lower / 2, upper
+    return _lower_end(theta, row_weights, prior, n_draws // 2, generator), upper
 
 
-def _halve(row_weights: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Put every other row of each group, in random order, into the first half."""
-    n = row_weights.shape[-1]
-    shuffled = torch.randperm(n, generator=generator, device=row_weights.device)
-    by_group = shuffled[row_weights.argmax(0)[shuffled].argsort(stable=True)]
-    half = torch.zeros(n, dtype=torch.bool, device=row_weights.device)
+def _lower_end(
+    theta: Tensor, row_weights: Tensor, prior: Tensor, n_draws: int, generator: torch.Generator | None
+) -> Tensor:
+    first = _first_half(row_weights, generator)
+    second = (row_weights.sum(0) > 0) & ~first
+    halves = [(theta[rows], _normalised(row_weights[:, rows])) for rows in (first, second)]
+    present = prior > 0
+    if present.sum() < 2 or any((w.sum(-1) == 0)[present].any() for _, w in halves):
+        return theta.new_zeros(())
+    mixing = min(1.0, 2 / float(first.sum() + second.sum()) ** 0.5)
+    ends = [
+        _held_out(fit, test, prior, mixing, n_draws, generator) for fit, test in (halves, reversed(halves))
+    ]
+    return (ends[0] + ends[1]) / 2
+
+
+def _first_half(row_weights: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Choose at random every other row of each group, among those with weight: (n,) booleans."""
+    used = row_weights.sum(0).nonzero().squeeze(-1)
+    used = used[torch.randperm(len(used), generator=generator, device=used.device)]
+    by_group = used[row_weights[:, used].argmax(0).argsort(stable=True)]
+    half = torch.zeros_like(row_weights[0], dtype=torch.bool)
     half[by_group[::2]] = True
     return half
+
+
+def _normalised(row_weights: Tensor) -> Tensor:
+    return row_weights / row_weights.sum(-1, keepdim=True).clamp(min=torch.finfo(row_weights.dtype).tiny)
 
 
 def _held_out(
     fit: tuple[Tensor, Tensor],
     test: tuple[Tensor, Tensor],
     prior: Tensor,
+    mixing: float,
     n_draws: int,
     generator: torch.Generator | None,
 ) -> Tensor:
     """Return the mean log2 r_s(t) / pi_s on the test rows (theta, weights), with r from the fit rows."""
-    n = fit[0].shape[0] + test[0].shape[0]
-    fit, test = (
-        (t, w / w.sum(-1, keepdim=True).clamp(min=torch.finfo(w.dtype).tiny)) for t, w in (fit, test)
-    )
     if fit[0].shape[-1] <= EXACT_BITS:
-        gain = _log_gain(mean_words(*fit), prior, n)
+        gain = _log_gain(mean_words(*fit), prior, mixing)
         return (prior.unsqueeze(-1) * mean_words(*test) * gain).sum()
     (fit_p, fit_w), (test_p, test_w) = ((t.clamp(CLAMP, 1 - CLAMP), w) for t, w in (fit, test))
     codes = draw_codes(test_p, prior @ test_w, n_draws, generator)
     joint = prior.unsqueeze(-1) * relative_tables(codes, test_p, test_w)  # (K, draws)
-    posterior = joint / joint.sum(0)
-    return (posterior * _log_gain(relative_tables(codes, fit_p, fit_w), prior, n)).sum(0).mean()
+    gain = _log_gain(relative_tables(codes, fit_p, fit_w), prior, mixing)
+    return (joint / joint.sum(0) * gain).sum(0).mean()
 
 
-def _log_gain(tables: Tensor, prior: Tensor, n: int) -> Tensor:
-    """Return log2 r_s(t) / pi_s = log2((1 - c) P_s/P + c), in bits; where no row reaches a code, r is the prior."""
+def _log_gain(tables: Tensor, prior: Tensor, mixing: float) -> Tensor:
+    """Return log2 r_s(t) / pi_s = log2((1 - c) P_s/P + c); where no row reaches a code, r is the prior."""
     mixture = prior @ tables
     ratio = torch.where(mixture > 0, tables / mixture.clamp(min=torch.finfo(tables.dtype).tiny), 1)
-    c = min(1.0, 2 / n**0.5)
-    return ((1 - c) * ratio + c).log() / LN2
+    return ((1 - mixing) * ratio + mixing).log() / LN2

@@ -45,7 +45,8 @@ def word_tables(
     if theta.shape[-1] > MAX_BITS:
         raise ValueError(
             f"theta has {theta.shape[-1]} bits, too many to list all 2^m codes (at most {MAX_BITS}); use "
-            "monte_carlo_information for a value, wide_information for a penalty or information_bounds for an interval"
+            "monte_carlo_information for a value, wide_information for a penalty, "
+            "information_bounds for an interval"
         )
     row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
     return mean_words(theta, row_weights), prior
@@ -100,7 +101,7 @@ def joint_information(
 
 
 def running_information(tables: Tensor, prior: Tensor, running: Tensor, beta: float) -> tuple[Tensor, Tensor]:
-    """Return a penalty whose gradient is that of the information at running tables, and the new running tables.
+    """Return a penalty with the gradient of the information at running tables, in bits, and those tables.
 
     new_s = beta old_s + (1 - beta) P_s; penalty = sum_s pi_s <P_s, stop_gradient log2(new_s / sum_s pi_s
     new_s)>. Small batches make the information err upwards, and the gradient of that error destroys the
@@ -136,20 +137,21 @@ def total_variation(
     groups: Tensor,
     *,
     weights: Tensor | None = None,
+    prior: Tensor | None = None,
     n_groups: int | None = None,
 ) -> Tensor:
-    """Return the largest total variation distance between two groups' code distributions, in [0, 1] (not bits).
+    """Return the largest total variation between two groups' code distributions, in [0, 1], not in bits.
 
     max over pairs of (1/2) sum_t |P_s(t) - P_s'(t)|: how much better than chance anyone can tell two
-    groups of these rows apart from one code. Empirical; absent groups are left out. Arguments as in
-    `word_tables`; shape (...).
+    groups of these rows apart from one code. Empirical; groups that are absent or have prior 0 are left out.
+    Arguments as in `word_tables`; shape (...).
 
     Examples
     --------
     >>> total_variation(torch.tensor([[0.9], [0.1], [0.2]]), torch.tensor([0, 1, 2]))
     tensor(0.8000)
     """
-    tables, share = word_tables(theta, groups, weights=weights, n_groups=n_groups)
+    tables, share = word_tables(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
     n, present = tables.shape[-2], share > 0
     pairs = [(0, 0), *((s, r) for s in range(n) for r in range(s))]
     distances = [

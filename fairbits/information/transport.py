@@ -52,7 +52,7 @@ def bhattacharyya(theta: Tensor, other: Tensor) -> Tensor:
 
 
 def _unbalanced_pairs(affinity: Tensor, w: Tensor, v: Tensor, iterations: int) -> Tensor:
-    """Improve the masses a, b of the pairs by multiplicative updates; every iterate is valid, the best kept."""
+    """Improve the masses a, b of the pairs by multiplicative updates; every iterate is a bound."""
     a, b = torch.outer(w, v / v.sum()), torch.outer(w / w.sum(), v)
     best = a.new_zeros(())
     for _ in range(iterations):
@@ -115,13 +115,9 @@ def mixture_bound(theta: Tensor, row_weights: Tensor, prior: Tensor, iterations:
 
 
 def divergences(theta: Tensor, other: Tensor) -> Tensor:
-    """Return KL(p(.|x) || p(.|x')) of every pair of rows, in nats: (n, n'), infinite where x' rules a bit out."""
-    on, off = (
-        other.clamp(min=torch.finfo(other.dtype).tiny),
-        (1 - other).clamp(min=torch.finfo(other.dtype).tiny),
-    )
+    """Return KL(p(.|x) || p(.|x')) of every pair of rows in nats, infinite where x' rules a bit out."""
     entropy = (torch.special.entr(theta) + torch.special.entr(1 - theta)).sum(-1, keepdim=True)
-    cross = theta @ on.log().mT + (1 - theta) @ off.log().mT
+    cross = theta @ safe_log(other).mT + (1 - theta) @ safe_log(1 - other).mT
     ruled_out = (theta > 0).to(theta.dtype) @ (other == 0).to(theta.dtype).mT
     ruled_out += (theta < 1).to(theta.dtype) @ (other == 1).to(theta.dtype).mT
     return (-entropy - cross).clamp_(min=0).masked_fill_(ruled_out > 0, torch.inf)

@@ -37,7 +37,8 @@ def wide_information(
     Examples
     --------
     >>> theta = torch.tensor([0.9, 0.1]).repeat_interleave(500)[:, None].expand(-1, 64)
-    >>> wide_information(theta, torch.arange(2).repeat_interleave(500), generator=torch.Generator().manual_seed(0))
+    >>> groups = torch.arange(2).repeat_interleave(500)
+    >>> wide_information(theta, groups, generator=torch.Generator().manual_seed(0))
     tensor(1.0000)
     """
     if noise is not None and noise.shape != theta.shape:
@@ -79,6 +80,6 @@ def _chunk(
 
 
 def _flip_ratio(t: Tensor, weight: Tensor, odds: Tensor) -> Tensor:
-    """Return ln P(t with bit i flipped) - ln P(t) for the mixture of rows with these weights (..., c, n): (..., c, m)."""
+    """Return ln P(t with bit i flipped) - ln P(t), P the sum of the rows so weighted: (..., c, m)."""
     up, down = (weight @ odds).chunk(2, -1)
     return safe_log(torch.where(t > 0, down, up)) - safe_log(weight.sum(-1, keepdim=True))

@@ -1,4 +1,4 @@
-"""Distributions of whole codes: mean over rows of a product of bits, as one matrix product of two half codes."""
+"""Distributions of whole codes: means over rows of products over bits, as a matrix product of half codes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -123,7 +123,7 @@ def _chunks(theta: Tensor, n_groups: int) -> Iterator[slice]:
 
 
 def _bits_first(theta: Tensor) -> Tensor:
-    """Turn (..., n, m) into two halves (..., 2, h, n), rows last for fast loops; an odd width gets a first bit of 0."""
+    """Turn (..., n, m) into halves (..., 2, h, n), rows last for speed; an odd width gets a first bit 0."""
     bits = theta.mT
     if theta.shape[-1] % 2:
         bits = torch.cat([torch.zeros_like(bits[..., :1, :]), bits], -2)
