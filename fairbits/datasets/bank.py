@@ -18,9 +18,7 @@ ADDITIONAL_SHA256 = "74adfc578bf77a7ff4bb1ba4a9f8709d9e3c6907342959c2c8416847e0a
 SOURCE = "UCI Machine Learning Repository, Bank Marketing (doi 10.24432/C5K306, CC BY 4.0)"
 
 DESCRIPTION = (
-    "One row per telephone call about a term deposit, a Portuguese bank, 2008 to 2010; "
-    + SOURCE
-    + ". S is made from "
+    "One row per telephone call about a term deposit, a Portuguese bank, 2008 to 2010; " + SOURCE + ". S is made from "
     "the age, which is not in X."
 )
 
@@ -119,16 +117,12 @@ def _age_groups(inside: pd.Series, low: int, high: int) -> pd.Series:
 def _additional_table(data_home: str | PathLike[str] | None) -> pd.DataFrame:
     remedy = f"take {ADDITIONAL} unchanged out of bank-additional.zip of the {SOURCE}"
     if data_home is None:
-        raise ValueError(
-            f"data_home=None, but version='additional' is not shipped: {remedy} and pass its folder"
-        )
+        raise ValueError(f"data_home=None, but version='additional' is not shipped: {remedy} and pass its folder")
     folder = Path(data_home).expanduser()
     places = [folder / ADDITIONAL, folder / "bank-additional" / ADDITIONAL]
     path = next((place for place in places if place.is_file()), None)
     if path is None:
-        raise FileNotFoundError(
-            f"data_home={str(data_home)!r} holds no {ADDITIONAL}: {remedy} and put it there"
-        )
+        raise FileNotFoundError(f"data_home={str(data_home)!r} holds no {ADDITIONAL}: {remedy} and put it there")
     content = path.read_bytes()
     verify(str(path), content, ADDITIONAL_SHA256, remedy)
     return parse_table(content, separator=";")

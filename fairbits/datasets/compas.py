@@ -46,9 +46,7 @@ UNCORRECTED = (
 )
 
 
-def load_compas(
-    *, version: str = "authors", races: Sequence[str] | None = RACES, features: str = "authors"
-) -> Dataset:
+def load_compas(*, version: str = "authors", races: Sequence[str] | None = RACES, features: str = "authors") -> Dataset:
     """Load COMPAS with S = race and y = arrested again within two years.
 
     Parameters

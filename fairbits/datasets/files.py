@@ -17,9 +17,7 @@ def verify(name: str, content: bytes, expected: str, remedy: str) -> None:
     """Raise OSError unless the sha256 of the content is the expected one."""
     found = hashlib.sha256(content).hexdigest()
     if found != expected:
-        raise OSError(
-            f"{name} is damaged or another file: its sha256 is {found}, expected {expected}; {remedy}"
-        )
+        raise OSError(f"{name} is damaged or another file: its sha256 is {found}, expected {expected}; {remedy}")
 
 
 def parse_table(content: bytes, separator: str = ",") -> pd.DataFrame:

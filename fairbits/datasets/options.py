@@ -39,7 +39,5 @@ def checked_prior(prior: Sequence[float] | None, n_groups: int) -> np.ndarray:
         return np.full(n_groups, 1 / n_groups)
     values = np.asarray(prior, dtype=float)
     if values.shape != (n_groups,) or not (values > 0).all() or not np.isclose(values.sum(), 1):
-        raise ValueError(
-            f"prior={prior!r} is not possible: pass {n_groups} positive numbers that sum to 1, or None"
-        )
+        raise ValueError(f"prior={prior!r} is not possible: pass {n_groups} positive numbers that sum to 1, or None")
     return values / values.sum()

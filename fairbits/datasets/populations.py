@@ -71,9 +71,7 @@ class Population:
         )
 
 
-def make_xor(
-    n_samples: int = 1000, *, w: float = 2.0, n_bits: int = 2, random_state: Seed = None
-) -> Population:
+def make_xor(n_samples: int = 1000, *, w: float = 2.0, n_bits: int = 2, random_state: Seed = None) -> Population:
     r"""Make codes of which no bit tells S but all bits together do.
 
     x is uniform on {-1, 1}^m, S says whether the number of -1 is odd (for two bits: x1 != x2),

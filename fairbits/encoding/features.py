@@ -146,9 +146,7 @@ def moments(x: np.ndarray) -> tuple[float, float]:
     return float(middle + half * z.mean()), float(half * z.std())
 
 
-def fitted_feature(
-    values: Any, *, max_categories: int, impute: str, identifier_share: float | None
-) -> Feature:
+def fitted_feature(values: Any, *, max_categories: int, impute: str, identifier_share: float | None) -> Feature:
     """Learn one column; raise `DroppedColumn` with the reason if nothing can be learnt from it."""
     kind = column_kind(values)
     if kind == "category":
@@ -166,7 +164,5 @@ def feature_from_state(state: dict[str, Any] | None) -> Feature | None:
     if state is None:
         return None
     if state.get("kind") not in KINDS:
-        raise ValueError(
-            f"state: kind={state.get('kind')!r} must be one of {sorted(KINDS)}, as state() writes"
-        )
+        raise ValueError(f"state: kind={state.get('kind')!r} must be one of {sorted(KINDS)}, as state() writes")
     return KINDS[state["kind"]](**{key: value for key, value in state.items() if key != "kind"})

@@ -140,9 +140,7 @@ class GroupEncoder:
             return columns
         if len(columns) == len(unnamed) and unnamed in (list(columns), self.columns_):
             return dict(zip(self.columns_, columns.values(), strict=True))
-        raise ValueError(
-            f"sensitive_features has columns {list(columns)}; fit had {self.columns_}: pass these"
-        )
+        raise ValueError(f"sensitive_features has columns {list(columns)}; fit had {self.columns_}: pass these")
 
     def _check_parameters(self) -> None:
         if self.groups not in ("intersection", "each"):

@@ -56,17 +56,13 @@ def sensitive_in_table(X: Any, sensitive_features: Any) -> list[Overlap]:
 def _overlaps(X: Any, sensitive: str, values: Any, named: bool) -> list[Overlap]:
     names = map(str, X.columns) if is_frame(X) else map(str, range(X.shape[1]))
     codes, n_values = _all_codes(values)
-    relation, rows = (
-        (_ranked, _spread(codes)) if n_values > len(codes) / 2 else (_coded, _spread_and_first(codes))
-    )
+    relation, rows = (_ranked, _spread(codes)) if n_values > len(codes) / 2 else (_coded, _spread_and_first(codes))
     sample, part = rows_at(X, rows), values.iloc[rows] if isinstance(values, pd.Series) else values[rows]
     found = []
     for position, name in enumerate(names):
         if named and name == sensitive and _all_codes(column_at(X, position))[1] > 1:
             found.append(Overlap(name, sensitive, "has the name of"))
-        elif relation(column_at(sample, position), part) and (
-            how := relation(column_at(X, position), values)
-        ):
+        elif relation(column_at(sample, position), part) and (how := relation(column_at(X, position), values)):
             found.append(Overlap(name, sensitive, how))
     return found
 

@@ -173,9 +173,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         try:
             return validate_data(self, X, reset=reset, skip_check_array=True)
         except ValueError as error:
-            remedy = (
-                "" if reset else "\nPass the columns of fit in order: X[list(encoder.feature_names_in_)]."
-            )
+            remedy = "" if reset else "\nPass the columns of fit in order: X[list(encoder.feature_names_in_)]."
             raise ValueError(f"{error}{remedy}") from error
 
     def _check_parameters(self) -> None:
@@ -184,9 +182,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if self.impute not in ("mean", "median"):
             raise ValueError(f"impute={self.impute!r} must be 'mean' or 'median'")
         if self.identifier_share is not None and not 0 < self.identifier_share <= 1:
-            raise ValueError(
-                f"identifier_share={self.identifier_share!r} must be in (0, 1], or None to keep all"
-            )
+            raise ValueError(f"identifier_share={self.identifier_share!r} must be in (0, 1], or None to keep all")
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype={self.dtype!r} must be numpy.float32 or numpy.float64")
 

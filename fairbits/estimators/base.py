@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from fairbits.estimators.fitting import fit_stack
-from fairbits.estimators.settings import setting, tunable
+from fairbits.estimators.settings import layer_sizes, setting, torch_device, tunable
 from fairbits.training import Batch
 
 PREDICTION_ROWS = 16_384  # rows predicted at a time
@@ -28,7 +28,8 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     batch_size, max_epochs, min_steps, patience : the training schedule; at least `min_steps` steps are taken on small
         tables, and training stops after `patience` epochs without a better validation value
     warmup_epochs : over which the penalty rises to its weight
-    validation_fraction : rows held out of the fit to choose the epoch; with fewer than 10 of them the training rows are used
+    validation_fraction : rows held out of the fit to choose the epoch; where that is under 10 rows, the training rows
+        are used instead
     selection : "objective" keeps the epoch with the smallest loss on the validation rows, "paper" the one with the
         largest AUC + (1 - GPA) + (1 - AUDC)
     groups : several sensitive columns form their "intersection", or "each" is protected on its own
@@ -40,7 +41,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         from a receiver who knows it. None draws from the operating system
     """
 
-    hidden_sizes: tuple[int, ...] = (64,)
+    hidden_sizes: tuple[int, ...] = setting((64,), check=layer_sizes)
     learning_rate: float = tunable(1e-3, 1e-4, 1e-2, log=True, above=0)
     weight_decay: float = tunable(0.0, 0.0, 0.1, at_least=0)
     batch_size: int = setting(256, at_least=1)
@@ -53,7 +54,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     groups: str = setting("intersection", one_of=("intersection", "each"))
     n_bins: int = setting(4, at_least=2)
     min_group_size: int = setting(10, at_least=1)
-    device: str = "cpu"
+    device: str = setting("cpu", check=torch_device)
     verbose: bool = False
     random_state: Any = None
 
@@ -118,9 +119,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         """Apply function(net, x) to the rows of X, a slice at a time."""
         x = self._read(X)
         with torch.no_grad():
-            parts = [
-                function(self.net_, part.to(self.device)).cpu().numpy() for part in x.split(PREDICTION_ROWS)
-            ]
+            parts = [function(self.net_, part.to(self.device)).cpu().numpy() for part in x.split(PREDICTION_ROWS)]
         return np.concatenate(parts).astype(np.float64 if parts[0].dtype == np.float32 else parts[0].dtype)
 
     def _read(self, X) -> Tensor:
@@ -131,8 +130,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     def cross_entropy(log_probabilities: Tensor, batch: Batch) -> Tensor:
         """Return the weighted mean of -log2 p(y), in bits."""
         own = log_probabilities.gather(-1, batch.y.unsqueeze(-1)).squeeze(-1)
-        weight = batch.weight / batch.weight.sum().clamp(min=torch.finfo(own.dtype).tiny)
-        return -(weight * own).sum() / math.log(2)
+        return (batch.weight * own).sum() / -math.log(2)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "net_")

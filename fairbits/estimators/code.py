@@ -1,8 +1,9 @@
 """What the methods with a stochastic code share: the penalised loss, drawing, measuring."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -88,12 +89,12 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         cross_entropy = self.cross_entropy(torch.log_softmax(out.logits, -1), batch)
         if not self.groups_:
             return {"total": cross_entropy, "cross_entropy": cross_entropy}
-        penalty, information = torch.zeros_like(cross_entropy), torch.zeros_like(cross_entropy)
-        for cell, (share, groups, rows) in enumerate(self._cells(batch)):
-            term, value = self.penalty(net, cell, out, groups, batch.noise, **rows)
-            penalty, information = penalty + share * term, information + share * value
-        gamma = scalars["gamma"] * scalars["ramp"]
-        total = gamma * penalty + (1 - gamma) * cross_entropy
+        parts = [
+            (share, *self.penalty(net, cell, out, groups, batch.noise, **rows))
+            for cell, (share, groups, rows) in enumerate(self._cells(batch))
+        ]
+        penalty, information = _mixed((p[0], p[1]) for p in parts), _mixed((p[0], p[2]) for p in parts)
+        total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -102,27 +103,25 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         log_p = net.expected(theta, lambda logits: torch.log_softmax(logits, -1))
         terms = {"total": self.cross_entropy(log_p, batch), "cross_entropy": self.cross_entropy(log_p, batch)}
         if self.groups_:
-            terms["information"] = sum(
-                (s * self.leakage(theta, g, noise=batch.noise, **rows) for s, g, rows in self._cells(batch)),
-                start=torch.zeros_like(terms["total"]),
+            terms["information"] = _mixed(
+                (share, self.leakage(theta, groups, noise=batch.noise, **rows))
+                for share, groups, rows in self._cells(batch)
             )
-            gamma = scalars["gamma"]
-            terms["total"] = gamma * terms["information"] + (1 - gamma) * terms["cross_entropy"]
+            terms["total"] = torch.lerp(terms["cross_entropy"], terms["information"], scalars["gamma"])
         if self.selection == "paper":
             terms["probabilities"] = net.expected(theta, lambda logits: torch.softmax(logits, -1))
         return terms
 
-    def _cells(self, batch: Batch) -> Iterator[tuple[Tensor | float, Tensor, dict[str, Any]]]:
+    def _cells(self, batch: Batch) -> Iterator[tuple[Tensor | None, Tensor, dict[str, Any]]]:
         """Yield (share, groups, keywords) for every sensitive column, and within each label if asked for."""
         for column, names in enumerate(self.groups_):
             groups, k = batch.s[..., column], len(names)
             if not self.condition_on_label:
-                yield 1.0, groups, {"weights": batch.weight, "n_groups": k}
+                yield None, groups, {"weights": batch.weight, "n_groups": k}
                 continue
-            total = batch.weight.sum().clamp(min=torch.finfo(batch.weight.dtype).tiny)
             for label in range(len(self.classes_)):
                 weights = batch.weight * (batch.y == label)
-                yield weights.sum() / total, groups, {"weights": weights, "n_groups": k}
+                yield weights.sum(), groups, {"weights": weights, "n_groups": k}
 
     # ------------------------------------------------------------------ using a fitted code
 
@@ -173,6 +172,11 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _mixed(parts: Iterable[tuple[Tensor | None, Tensor]]) -> Tensor:
+    """Add up values times their shares; no share is a share of 1."""
+    return reduce(torch.add, [value if share is None else share * value for share, value in parts])
 
 
 def _information(theta: Tensor, groups: Tensor) -> float:

@@ -37,9 +37,7 @@ class BinaryMIClassifier(CodeClassifier):
         if self._runs():
             labels = n_classes if self.condition_on_label else 1
             net.running = nn.ModuleList(
-                RunningInformation(len(names), self.code_size)
-                for names in self.groups_
-                for _ in range(labels)
+                RunningInformation(len(names), self.code_size) for names in self.groups_ for _ in range(labels)
             )
         return net
 
@@ -53,8 +51,8 @@ class BinaryMIClassifier(CodeClassifier):
             return net.running[cell](out.theta, groups, weights=rows["weights"])
         return super().penalty(net, cell, out, groups, noise, **rows)
 
-    def leakage(self, theta, groups, *, noise, weights, n_groups):
+    def leakage(self, theta, groups, *, noise, **rows):
         if theta.shape[-1] <= EXACT_BITS:
-            return joint_information(theta, groups, weights=weights, n_groups=n_groups)
-        theta, groups, weights, noise = (a[:WIDE_ROWS] for a in (theta, groups, weights, noise))
-        return wide_information(theta, groups, weights=weights, n_groups=n_groups, noise=noise)
+            return joint_information(theta, groups, **rows)
+        rows["weights"] = rows["weights"][:WIDE_ROWS]
+        return wide_information(theta[:WIDE_ROWS], groups[:WIDE_ROWS], noise=noise[:WIDE_ROWS], **rows)

@@ -1,7 +1,11 @@
 """Hyper-parameters: default, limits and search range on one line."""
 
 import dataclasses
+from collections.abc import Callable
+from numbers import Integral
 from typing import Any, NamedTuple
+
+import torch
 
 
 class SearchRange(NamedTuple):
@@ -18,9 +22,12 @@ class _Limits(NamedTuple):
     above: float | None = None
     below: float | None = None
     one_of: tuple | None = None
+    check: Callable[[Any], str | None] | None = None  # says what is wrong, or None
 
     def complaint(self, value: Any) -> str | None:
         """Say what the value should be, or None if it is fine."""
+        if self.check is not None:
+            return self.check(value)
         if self.one_of is not None:
             # 1 == True and 0 == False, so compare types too
             fits = any(value == choice and isinstance(value, type(choice)) for choice in self.one_of)
@@ -36,21 +43,32 @@ class _Limits(NamedTuple):
             fits = not isinstance(value, bool) and all(holds(value, limit) for limit, holds, _ in active)
         except TypeError:
             fits = False
-        return (
-            None
-            if fits
-            else "must be a number " + " and ".join(f"{word} {limit}" for limit, _, word in active)
-        )
+        return None if fits else "must be a number " + " and ".join(f"{word} {limit}" for limit, _, word in active)
 
 
 def setting(default: Any, *, search: SearchRange | None = None, **limits: Any) -> Any:
-    """Declare a dataclass field with limits (at_least, at_most, above, below, one_of)."""
+    """Declare a dataclass field with limits (at_least, at_most, above, below, one_of, or a check of one's own)."""
     return dataclasses.field(default=default, metadata={"limits": _Limits(**limits), "search": search})
 
 
 def tunable(default: float, low: float, high: float, *, log: bool = False, **limits: Any) -> Any:
     """Declare a number with its search range; limits as in `setting`."""
     return setting(default, search=SearchRange(low, high, log), **limits)
+
+
+def layer_sizes(value: Any) -> str | None:
+    """Say what is wrong with the widths of layers, or None."""
+    fits = isinstance(value, (tuple, list)) and all(isinstance(v, Integral) and int(v) > 0 for v in value)
+    return None if fits else "must be a tuple of whole numbers above 0, the width of each layer"
+
+
+def torch_device(value: Any) -> str | None:
+    """Say what is wrong with the name of a device, or None."""
+    try:
+        torch.empty(0, device=value)
+    except (RuntimeError, TypeError, AssertionError) as error:
+        return f"is no device torch can use here ({str(error).splitlines()[0]}); 'cpu' always is"
+    return None
 
 
 def check_settings(estimator: Any) -> None:

@@ -51,9 +51,7 @@ def information_bounds(
     0.287 0.598
     """
     if theta.dim() != 2:
-        raise ValueError(
-            f"theta must have shape (rows, bits), got {tuple(theta.shape)}; call once per replica"
-        )
+        raise ValueError(f"theta must have shape (rows, bits), got {tuple(theta.shape)}; call once per replica")
     theta = theta.double()
     row_weights, prior = group_weights(
         theta, groups, weights=weights, prior=prior, n_groups=n_groups, check_values=True
@@ -105,9 +103,7 @@ def informative_bits(theta: Tensor, row_weights: Tensor, prior: Tensor, size: in
     """
     rows = _blocks(row_weights) == 0
     groups = row_weights.argmax(0)
-    alone = neuronwise_information(
-        theta, groups, weights=row_weights.sum(0), prior=prior, n_groups=len(prior)
-    )
+    alone = neuronwise_information(theta, groups, weights=row_weights.sum(0), prior=prior, n_groups=len(prior))
     candidates = alone.topk(min(_CANDIDATES, theta.shape[-1])).indices
     theta, w = theta[rows][:, candidates], row_weights[:, rows]
     w, prior = w / w.sum(-1, keepdim=True).clamp(min=torch.finfo(w.dtype).tiny), prior * (w.sum(-1) > 0)

@@ -45,9 +45,7 @@ def counted_information(
     tensor(0.3113)
     """
     if codes.dim() != 2 or ((codes != 0) & (codes != 1)).any():
-        raise ValueError(
-            f"codes must be 0 or 1 of shape (rows, bits), got {codes.dtype} of {tuple(codes.shape)}"
-        )
+        raise ValueError(f"codes must be 0 or 1 of shape (rows, bits), got {codes.dtype} of {tuple(codes.shape)}")
     n, m = codes.shape
     if 2**m > n / 10:
         warnings.warn(

@@ -66,9 +66,7 @@ def check_shapes(
             f"got {theta.dtype} of shape {tuple(theta.shape)}"
         )
     if groups.is_floating_point() or groups.is_complex():
-        raise ValueError(
-            f"groups must be integers 0..K-1, got {groups.dtype}; encode them, e.g. groups.long()"
-        )
+        raise ValueError(f"groups must be integers 0..K-1, got {groups.dtype}; encode them, e.g. groups.long()")
     for name, rows in (("groups", groups), ("weights", weights)):
         if rows is not None and not _fits(rows.shape, theta.shape[:-1]):
             raise ValueError(
@@ -76,9 +74,7 @@ def check_shapes(
                 f"needs one entry per row: {tuple(theta.shape[:-1])}"
             )
     if prior is not None and n_groups is not None and prior.shape[-1] != n_groups:
-        raise ValueError(
-            f"prior has {prior.shape[-1]} entries, but n_groups is {n_groups}; give one per group"
-        )
+        raise ValueError(f"prior has {prior.shape[-1]} entries, but n_groups is {n_groups}; give one per group")
 
 
 def _fits(shape: torch.Size, rows: torch.Size) -> bool:
@@ -91,15 +87,11 @@ def _check_values(
 ) -> None:
     low, high = (value.item() for value in theta.detach().aminmax())
     if not 0 <= low <= high <= 1:
-        raise ValueError(
-            f"theta must hold probabilities in [0, 1], got {low} to {high}; apply a sigmoid to logits"
-        )
+        raise ValueError(f"theta must hold probabilities in [0, 1], got {low} to {high}; apply a sigmoid to logits")
     first, last = int(groups.min()), int(groups.max())
     known = n_groups if n_groups is not None else prior.shape[-1] if prior is not None else last + 1
     if first < 0 or last >= known:
-        raise ValueError(
-            f"groups must lie in 0..{known - 1}, got {first} to {last}; encode them or raise n_groups"
-        )
+        raise ValueError(f"groups must lie in 0..{known - 1}, got {first} to {last}; encode them or raise n_groups")
     for name, mass in (("weights", weights), ("prior", prior)):
         if mass is not None and not (mass.isfinite() & (mass >= 0)).all():
             raise ValueError(f"{name} must be finite and not negative, got a minimum of {mass.min().item()}")
@@ -111,9 +103,7 @@ def _count_groups(groups: Tensor, prior: Tensor | None, n_groups: int | None) ->
     if prior is not None:
         return prior.shape[-1]
     if _transformed():
-        raise ValueError(
-            "n_groups is None, but the number of groups cannot depend on data under vmap; give n_groups"
-        )
+        raise ValueError("n_groups is None, but the number of groups cannot depend on data under vmap; give n_groups")
     return int(groups.max()) + 1
 
 

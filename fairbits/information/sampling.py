@@ -66,9 +66,7 @@ def drawn_divergences(
     return posterior_divergence(relative_tables(codes, p, row_weights), prior)
 
 
-def draw_codes(
-    p: Tensor, row_probabilities: Tensor, n_draws: int, generator: torch.Generator | None
-) -> Tensor:
+def draw_codes(p: Tensor, row_probabilities: Tensor, n_draws: int, generator: torch.Generator | None) -> Tensor:
     """Draw rows with replacement and a code (..., n_draws, m) of 0. and 1. from each."""
     chances = row_probabilities.reshape(-1, row_probabilities.shape[-1])
     chances = torch.where(chances.sum(-1, keepdim=True) > 0, chances, 1)
@@ -79,16 +77,14 @@ def draw_codes(
 
 def relative_tables(codes: Tensor, p: Tensor, row_weights: Tensor) -> Tensor:
     """Return P_s(t) for given codes (..., d, m), up to a factor shared by the groups: (..., K, d)."""
-    chunks = [
-        row_weights @ relative_likelihood(codes[..., d, :], p).mT for d in draw_chunks(p, codes.shape[-2])
-    ]
+    chunks = [row_weights @ relative_likelihood(codes[..., d, :], p).mT for d in draw_chunks(p, codes.shape[-2])]
     return torch.cat(chunks, -1)
 
 
 def relative_likelihood(codes: Tensor, p: Tensor) -> Tensor:
     """Return p(t|x) of every code under every row, divided by the largest of each code: (..., d, n)."""
-    log_likelihood = codes @ torch.logit(p).mT + torch.log1p(-p).sum(-1).unsqueeze(-2)
-    return (log_likelihood - log_likelihood.amax(-1, keepdim=True)).exp()
+    log_likelihood = (codes @ torch.logit(p).mT).add_(torch.log1p(-p).sum(-1).unsqueeze(-2))
+    return log_likelihood.sub_(log_likelihood.amax(-1, keepdim=True)).exp_()
 
 
 def posterior_divergence(tables: Tensor, prior: Tensor) -> Tensor:

@@ -47,9 +47,7 @@ def information_sandwich(
     -0.0030 0.0010
     """
     if theta.dim() != 2:
-        raise ValueError(
-            f"theta must have shape (rows, bits), got {tuple(theta.shape)}; call once per replica"
-        )
+        raise ValueError(f"theta must have shape (rows, bits), got {tuple(theta.shape)}; call once per replica")
     row_weights, prior = group_weights(
         theta, groups, weights=weights, prior=prior, n_groups=n_groups, check_values=True
     )
@@ -70,9 +68,7 @@ def _lower_end(
     if present.sum() < 2 or any((w.sum(-1) == 0)[present].any() for _, w in halves):
         return theta.new_zeros(())
     mixing = min(1.0, 2 / float(first.sum() + second.sum()) ** 0.5)
-    ends = [
-        _held_out(fit, test, prior, mixing, n_draws, generator) for fit, test in (halves, reversed(halves))
-    ]
+    ends = [_held_out(fit, test, prior, mixing, n_draws, generator) for fit, test in (halves, reversed(halves))]
     return (ends[0] + ends[1]) / 2
 
 

@@ -42,9 +42,7 @@ def wide_information(
     tensor(1.0000)
     """
     if noise is not None and noise.shape != theta.shape:
-        raise ValueError(
-            f"noise has shape {tuple(noise.shape)}, but must be like theta: {tuple(theta.shape)}"
-        )
+        raise ValueError(f"noise has shape {tuple(noise.shape)}, but must be like theta: {tuple(theta.shape)}")
     row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
     if noise is None:
         noise = torch.rand(theta.shape, generator=generator, dtype=theta.dtype, device=theta.device)
@@ -57,29 +55,23 @@ def wide_information(
 def local_expectation(p: Tensor, codes: Tensor, row_weights: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
     """Return the value (...) and the gradient (..., n, m), in bits, for one code per row."""
     logits = torch.logit(p)
-    odds = torch.cat([logits.exp(), (-logits).exp()], -1)  # what a flip of each bit multiplies p(t|x) by
+    ones = torch.ones_like(p[..., :1])
+    flips = torch.cat([logits.exp(), (-logits).exp(), ones], -1)  # p(t|x) changes by these when a bit flips
+    flips_all = (prior.unsqueeze(-2) @ row_weights).mT * flips  # (..., n, 2m + 1)
     values, gradients = [], []
     for rows in draw_chunks(p, codes.shape[-2]):
-        t, own = codes[..., rows, :], row_weights[..., rows]
-        value, gradient = _chunk(t, relative_likelihood(t, p), own, odds, row_weights, prior)
-        values.append(value)
-        gradients.append(gradient)
+        t, own = codes[..., rows, :], row_weights[..., rows]  # own (..., K, c): one group per row
+        likelihood = relative_likelihood(t, p)
+        share = (prior.unsqueeze(-1) * own).sum(-2)  # (..., c), pi_s / n_s
+        values.append((share * posterior_divergence(row_weights @ likelihood.mT, prior)).sum(-1))
+        same_group = (own > 0).to(p.dtype).mT @ row_weights  # (..., c, n)
+        ratio = _flip_ratio(t, likelihood @ flips_all) - _flip_ratio(t, likelihood.mul_(same_group) @ flips)
+        gradients.append(share.unsqueeze(-1) * (2 * t - 1) * ratio / LN2)
     return torch.stack(values, -1).sum(-1), torch.cat(gradients, -2)
 
 
-def _chunk(
-    t: Tensor, likelihood: Tensor, own: Tensor, odds: Tensor, row_weights: Tensor, prior: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Value and gradient of the rows of one chunk; own (..., K, c) holds their weights, one group each."""
-    share = (prior.unsqueeze(-1) * own).sum(-2)  # (..., c), pi_s / n_s
-    value = (share * posterior_divergence(row_weights @ likelihood.mT, prior)).sum(-1)
-    member = (own > 0).to(t.dtype).mT  # (..., c, K)
-    ratio_own = _flip_ratio(t, likelihood * (member @ row_weights), odds)
-    ratio_all = _flip_ratio(t, likelihood * (prior.unsqueeze(-2) @ row_weights), odds)
-    return value, share.unsqueeze(-1) * (2 * t - 1) * (ratio_all - ratio_own) / LN2
-
-
-def _flip_ratio(t: Tensor, weight: Tensor, odds: Tensor) -> Tensor:
-    """Return ln P(t with bit i flipped) - ln P(t), P the sum of the rows so weighted: (..., c, m)."""
-    up, down = (weight @ odds).chunk(2, -1)
-    return safe_log(torch.where(t > 0, down, up)) - safe_log(weight.sum(-1, keepdim=True))
+def _flip_ratio(t: Tensor, sums: Tensor) -> Tensor:
+    """Return ln P(t with bit i flipped) - ln P(t) from P of t with each bit set, cleared and as it is."""
+    m = t.shape[-1]
+    up, down, total = sums.split([m, m, 1], -1)
+    return safe_log(torch.where(t > 0, down, up)) - safe_log(total)

@@ -61,9 +61,7 @@ class _MeanWordsGradient(torch.autograd.Function):
         gradient, first = torch.zeros_like(theta), 0
         for rows, w in _parts(theta, row_weights):
             last = first + w.shape[-2]
-            gradient[..., rows, :] = _mean_words_gradient(
-                theta[..., rows, :], w, upstream[..., first:last, :]
-            )
+            gradient[..., rows, :] = _mean_words_gradient(theta[..., rows, :], w, upstream[..., first:last, :])
             first = last
         return gradient
 

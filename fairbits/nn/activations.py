@@ -4,29 +4,6 @@ import torch
 from torch import Tensor, nn
 
 
-class _StraightThrough(torch.autograd.Function):
-    """Forward ``[noise < theta]``, backward the identity with respect to theta."""
-
-    @staticmethod
-    def forward(theta, noise):
-        return (noise < theta).to(theta.dtype)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad, None
-
-    @staticmethod
-    def vmap(info, in_dims, theta, noise):
-        # Elementwise, so the batched call is the call on broadcast tensors.
-        theta = theta.movedim(in_dims[0], 0) if in_dims[0] is not None else theta.unsqueeze(0)
-        noise = noise.movedim(in_dims[1], 0) if in_dims[1] is not None else noise.unsqueeze(0)
-        return _StraightThrough.apply(theta, noise), 0
-
-
 def draw_bits(theta: Tensor, noise: Tensor | float) -> Tensor:
     """Draw T = [noise < theta], with the gradient of theta itself (straight-through).
 
@@ -35,7 +12,7 @@ def draw_bits(theta: Tensor, noise: Tensor | float) -> Tensor:
     >>> draw_bits(torch.tensor([0.2, 0.9]), torch.tensor([0.5, 0.5]))
     tensor([0., 1.])
     """
-    return _StraightThrough.apply(theta, torch.as_tensor(noise, dtype=theta.dtype, device=theta.device))
+    return (noise < theta).to(theta.dtype) + (theta - theta.detach())
 
 
 class StochasticBinary(nn.Module):

@@ -1,6 +1,7 @@
 """Code networks: feature extractor -> code -> head."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -32,7 +33,7 @@ class HiddenOutput(NamedTuple):
 def dense_layers(sizes: Sequence[int], *, binary: bool = False) -> nn.Sequential:
     """Stack dense layers of the given sizes: ReLU, or sign weights and threshold activations when `binary`."""
     layers: list[nn.Module] = []
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for n_in, n_out in pairwise(sizes):
         layers += [BinaryLinear(n_in, n_out, binary=binary), DeterministicBinary() if binary else nn.ReLU()]
     return nn.Sequential(*layers)
 
@@ -87,7 +88,7 @@ class CodeNet(nn.Module):
         return CodeOutput(theta, code, self.head(code))
 
     def expected(self, theta: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return E[of(head(T)) | theta], exactly up to 10 bits, else over fixed draws shared by all rows.  (n, classes)"""
+        """Return E[of(head(T)) | theta]: exact up to 10 bits, else over fixed draws for all rows.  (n, classes)"""
         if theta.shape[-1] <= EXACT_EXPECTATION_BITS:
             return word_probabilities(theta) @ of(self.head(all_words(theta)))
         codes = (self.fixed_noise.unsqueeze(-2) < theta).to(theta.dtype)  # (draws, n, m)
@@ -105,9 +106,7 @@ def word_probabilities(theta: Tensor) -> Tensor:
 def all_words(like: Tensor) -> Tensor:
     """List the 2^m code words in the order of `word_probabilities`, first bit most significant.  (2^m, m)"""
     m = like.shape[-1]
-    bits = torch.arange(2**m, device=like.device).unsqueeze(-1) >> torch.arange(
-        m - 1, -1, -1, device=like.device
-    )
+    bits = torch.arange(2**m, device=like.device).unsqueeze(-1) >> torch.arange(m - 1, -1, -1, device=like.device)
     return (bits & 1).to(like.dtype)
 
 

@@ -12,7 +12,7 @@ class Batch(NamedTuple):
     x: Tensor  # (n, ...) inputs
     y: Tensor  # (n,) class index
     s: Tensor  # (n, columns) group index of each sensitive column
-    weight: Tensor  # (n,) row weights, 0 for padding
+    weight: Tensor  # (n,) row weights: they sum to 1, padding has 0
     noise: Tensor  # (n, noise_size) uniforms for the network's draws
 
 
@@ -25,10 +25,10 @@ class TrainingData(NamedTuple):
     weight: Tensor
     strata: Tensor  # (n,) batches hold each stratum's share of the rows
 
-    def batch(self, rows: Tensor, noise: Tensor, mask: Tensor | None = None) -> Batch:
-        """Gather rows (..., n); `mask` (..., n) zeroes the weight of padding."""
-        weight = self.weight[rows] if mask is None else self.weight[rows] * mask
-        return Batch(self.x[rows], self.y[rows], self.s[rows], weight, noise)
+    def normalised_weight(self, rows: Tensor, mask: Tensor) -> Tensor:
+        """Return the weights of rows (..., n), without padding (`mask` 0), summing to 1; all 0 if all is padding."""
+        weight = self.weight[rows] * mask
+        return weight / weight.sum(-1, keepdim=True).clamp(min=torch.finfo(weight.dtype).tiny)
 
 
 class StratifiedBatches:

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.training.adam import StackAdam
-from fairbits.training.batches import StratifiedBatches, TrainingData
+from fairbits.training.batches import Batch, StratifiedBatches, TrainingData
 from fairbits.training.stack import Stack, load_replica
 
+STEPS_BETWEEN_VALIDATIONS = 10
 Loss = Callable[..., dict[str, Tensor]]  # (net, batch, scalars) -> terms with "total", all scalars
 
 
@@ -57,13 +58,13 @@ def train(
     on_epoch : called with (epochs done, epochs at most)
     """
     run = _Run(replicas, data, loss, evaluate, schedule, select)
-    for epoch in range(run.max_epochs):
+    most = max(run.max_epochs)
+    for epoch in range(most):
         run.epoch(epoch)
         if on_epoch is not None:
-            on_epoch(epoch + 1, run.max_epochs)
+            on_epoch(epoch + 1 if run.replicas else most, most)
         if not run.replicas:
             break
-    run.finish(list(range(len(run.replicas))))
 
 
 class _Run:
@@ -74,19 +75,15 @@ class _Run:
         self.data, self.loss, self.evaluate, self.schedule = data, loss, evaluate, schedule
         self.device = data.x.device
         self.stack = Stack([r.net for r in self.replicas])
-        self.batches = [
-            StratifiedBatches(data.strata[r.rows].cpu(), schedule.batch_size) for r in self.replicas
-        ]
+        self.batches = [StratifiedBatches(data.strata[r.rows].cpu(), schedule.batch_size) for r in self.replicas]
         self.generators = [torch.Generator().manual_seed(r.seed) for r in self.replicas]
         self.scalars = {
-            name: torch.tensor(
-                [r.scalars[name] for r in self.replicas], dtype=torch.float32, device=self.device
-            )
+            name: torch.tensor([r.scalars[name] for r in self.replicas], dtype=torch.float32, device=self.device)
             for name in self.replicas[0].scalars
         }
         self.adam = StackAdam(self.stack.flat, self.scalars["learning_rate"], self.scalars["weight_decay"])
         self.best = [(float("inf"), self._snapshot(i)) for i in range(len(self.replicas))]
-        self.max_epochs = max(schedule.max_epochs, *(-(-schedule.min_steps // b.steps) for b in self.batches))
+        self.max_epochs = [max(schedule.max_epochs, -(-schedule.min_steps // b.steps)) for b in self.batches]
         self.validation_noise = [
             torch.rand(len(r.validation), r.net.noise_size, generator=g)
             for r, g in zip(self.replicas, self.generators, strict=True)
@@ -94,32 +91,40 @@ class _Run:
 
     def epoch(self, epoch: int) -> None:
         trained = self._train_epoch(epoch)
-        validated = self._validate()
-        stopped = [i for i in range(len(self.replicas)) if self._judge(i, epoch, trained[i], validated[i])]
+        due = [i for i in range(len(self.replicas)) if self._due(i, epoch)]
+        validated = self._validate() if due else []
+        stopped = [i for i in due if self._judge(i, epoch, trained[i], validated[i])]
         if stopped:
             self._drop(stopped)
+
+    def _due(self, i: int, epoch: int) -> bool:
+        """Say whether to validate now: not every epoch where an epoch is but a few steps."""
+        every = -(-STEPS_BETWEEN_VALIDATIONS // self.batches[i].steps)
+        return (epoch + 1) % every == 0 or epoch + 1 == self.max_epochs[i]
 
     def _train_epoch(self, epoch: int) -> list[dict[str, float]]:
         """Take every replica once through its rows; return the mean terms."""
         rows, mask, noise = self._draw_epoch()
-        active = (mask.sum(-1) > 0).float()  # (R, steps): replicas with fewer rows may have fewer steps
+        y, s, weight = self.data.y[rows], self.data.s[rows], self.data.normalised_weight(rows, mask)
+        active = mask.amax(-1)  # (R, steps): replicas with fewer rows may have fewer steps
         all_active = bool(active.all())
-        sums: dict[str, Tensor] = {}
+        ramp = self._ramp(epoch, rows.shape[1])
+        collected: list[dict[str, Tensor]] = []
         self.stack.training(True)
-        steps = rows.shape[1]
-        for step in range(steps):
-            ramp = min(1.0, (epoch + (step + 1) / steps) / max(self.schedule.warmup_epochs, 1e-9))
-            batch = self.data.batch(rows[:, step], noise[:, step], mask[:, step])
-            terms = self.stack.map(self.loss, batch, self._scalars(ramp))
-            on = None if all_active else active[:, step]
-            self.adam.step(self.stack.gradient(terms["total"]), on)
-            for name, value in terms.items():
-                value = value.detach() if on is None else value.detach() * on
-                sums[name] = sums[name] + value if name in sums else value
-        return _records({name: value / active.sum(1) for name, value in sums.items()})
+        for step in range(rows.shape[1]):
+            x = self.data.x[rows[:, step]]
+            batch = Batch(x, y[:, step], s[:, step], weight[:, step], noise[:, step])
+            terms = self.stack.map(self.loss, batch, {**self.scalars, "ramp": ramp[:, step]})
+            self.adam.step(self.stack.gradient(terms["total"]), None if all_active else active[:, step])
+            collected.append({name: value.detach() for name, value in terms.items()})
+        sums = {name: torch.stack([terms[name] for terms in collected], 1) for name in collected[0]}  # (R, steps)
+        return _records({name: (value * active).sum(1) / active.sum(1) for name, value in sums.items()})
 
-    def _scalars(self, ramp: float) -> dict[str, Tensor]:
-        return {**self.scalars, "ramp": torch.full((len(self.replicas),), ramp, device=self.device)}
+    def _ramp(self, epoch: int, steps: int) -> Tensor:
+        """Return how far the warm-up is, 0 to 1, at every step of the epoch.  (R, steps)"""
+        own_steps = torch.tensor([b.steps for b in self.batches], device=self.device).unsqueeze(1)
+        done = epoch + torch.arange(1, steps + 1, device=self.device) / own_steps
+        return (done / max(self.schedule.warmup_epochs, 1e-9)).clamp(max=1)
 
     def _draw_epoch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Draw the rows (R, steps, width), their mask and their noise (R, steps, width, noise_size)."""
@@ -142,8 +147,10 @@ class _Run:
         rows = torch.stack([_padded(r.validation, n) for r in self.replicas])
         mask = torch.stack([_padded(torch.ones(len(r.validation)), n) for r in self.replicas])
         noise = torch.stack([_padded(u, n) for u in self.validation_noise])
-        batch = self.data.batch(rows.to(self.device), noise.to(self.device), mask.to(self.device))
-        terms = self.stack.map(self.evaluate, batch, self._scalars(1.0))
+        rows, mask, noise = rows.to(self.device), mask.to(self.device), noise.to(self.device)
+        weight = self.data.normalised_weight(rows, mask)
+        batch = Batch(self.data.x[rows], self.data.y[rows], self.data.s[rows], weight, noise)
+        terms = self.stack.map(self.evaluate, batch, {**self.scalars, "ramp": torch.ones_like(weight[:, 0])})
         probabilities = terms.pop("probabilities", None)  # (R, n, classes)
         records = _records(terms)
         for i, r in enumerate(self.replicas if self.select else ()):
@@ -159,30 +166,26 @@ class _Run:
         if value < self.best[i][0] or replica.best_epoch < 0:
             self.best[i], replica.best_epoch = (value, self._snapshot(i)), epoch
         enough = (epoch + 1) * self.batches[i].steps >= self.schedule.min_steps
-        return enough and epoch - replica.best_epoch >= self.schedule.patience
+        waited = epoch - replica.best_epoch >= self.schedule.patience
+        return (enough and waited) or epoch + 1 == self.max_epochs[i]
 
     def _snapshot(self, i: int) -> tuple[Tensor, dict[str, Tensor]]:
         return self.stack.flat[i].clone(), {name: b[i].clone() for name, b in self.stack.buffers.items()}
 
     def _drop(self, stopped: list[int]) -> None:
-        self.finish(stopped)
+        """Put the best epoch's parameters into the replicas that are done, and take them out of the stack."""
+        for i in stopped:
+            load_replica(self.replicas[i].net, *self.best[i][1])
+            for p in self.replicas[i].net.parameters():
+                p.data = p.data.clone()  # no longer views of one matrix: a pickle would hold it once per tensor
         kept = [i for i in range(len(self.replicas)) if i not in stopped]
-        for name in ("replicas", "batches", "generators", "best", "validation_noise"):
+        for name in ("replicas", "batches", "generators", "best", "validation_noise", "max_epochs"):
             setattr(self, name, [getattr(self, name)[i] for i in kept])
         if kept:
             index = torch.tensor(kept, device=self.device)
             self.stack.keep(index)
             self.adam.keep(index, self.stack.flat)
             self.scalars = {name: value[index] for name, value in self.scalars.items()}
-
-    def finish(self, replicas: list[int]) -> None:
-        """Put the best epoch's parameters back."""
-        for i in replicas:
-            load_replica(self.replicas[i].net, *self.best[i][1])
-            for p in self.replicas[i].net.parameters():
-                p.data = (
-                    p.data.clone()
-                )  # no longer views of one matrix: a pickle would hold it once per tensor
 
 
 def _padded(rows: Tensor, n: int) -> Tensor:

@@ -74,9 +74,7 @@ def test_shifted_bits_against_enumeration(delta, n_groups, prior):
     assert population.total_variation == pytest.approx(distance, abs=1e-12)
     alone, _ = truth([[1 - level, level] for level in levels], population.prior)
     np.testing.assert_allclose(population.neuronwise_information, alone, atol=1e-12)
-    np.testing.assert_allclose(
-        population.theta, np.repeat(np.array(levels)[population.groups, None], 6, axis=1)
-    )
+    np.testing.assert_allclose(population.theta, np.repeat(np.array(levels)[population.groups, None], 6, axis=1))
 
 
 def test_shifted_bits_at_any_width_stay_below_the_entropy_of_s():

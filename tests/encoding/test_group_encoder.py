@@ -97,9 +97,7 @@ def test_columns_are_matched_by_name_or_by_position():
 
 def test_numbers_are_binned_with_a_warning():
     age = pd.Series(np.arange(17, 97), name="age")
-    with pytest.warns(
-        BinnedSensitiveFeaturesWarning, match=r"'age' has 80 .*max_values=10.*\[17, 37\), .*cut"
-    ):
+    with pytest.warns(BinnedSensitiveFeaturesWarning, match=r"'age' has 80 .*max_values=10.*\[17, 37\), .*cut"):
         encoder = GroupEncoder().fit(age)
     assert encoder.names_ == [["age in [17, 37)", "age in [37, 57)", "age in [57, 77)", "age in [77, 96]"]]
     assert encoder.bins_ == {"age": [17, 37, 57, 77, 96]}
@@ -186,9 +184,7 @@ def test_state_round_trip_through_json(groups):
     ],
 )
 def test_missing_values(values):
-    with pytest.raises(
-        ValueError, match=r"'sensitive_features' is missing .* in 2 of 4 rows; drop .* 'unknown'"
-    ):
+    with pytest.raises(ValueError, match=r"'sensitive_features' is missing .* in 2 of 4 rows; drop .* 'unknown'"):
         small().fit(values)
     with pytest.raises(ValueError, match="in 1 of 2 rows"):
         small().fit([0, 1]).transform([0, np.nan])

@@ -31,10 +31,7 @@ def test_same_name_and_recoded(rng, frame):
         ("g", "is one-to-one with"),
         ("h", "is one-to-one with"),
     ]
-    assert (
-        str(sensitive_in_table(X, {"sex": sex})[0])
-        == "column 'sex' of X has the name of sensitive column 'sex'"
-    )
+    assert str(sensitive_in_table(X, {"sex": sex})[0]) == "column 'sex' of X has the name of sensitive column 'sex'"
 
 
 def test_numpy_columns_are_called_by_position(rng):

@@ -131,9 +131,7 @@ def test_rare_categories_are_merged_and_unseen_join_them():
 
 def test_equally_rare_categories_are_kept_in_alphabetical_order():
     jobs = [[f"{i:02}"] for i in np.random.default_rng(0).permutation(np.arange(60) % 40)] * 2
-    assert TableEncoder(max_categories=31).fit(jobs).features_[0].categories[-10:] == [
-        f"{i}" for i in range(20, 30)
-    ]
+    assert TableEncoder(max_categories=31).fit(jobs).features_[0].categories[-10:] == [f"{i}" for i in range(20, 30)]
 
 
 def test_exactly_the_cap_is_not_merged():

@@ -1,7 +1,5 @@
 """Joint and neuronwise information against their definitions, and the gradients against calculus."""
 
-import math
-
 import pytest
 import torch
 from information_layers import LN2, all_words, entropy, random_layer, slow_information, slow_tables, xor_layer
@@ -30,13 +28,23 @@ def test_bits_that_tell_only_together(w):
     assert joint_information(theta, groups).item() == pytest.approx(expected.item(), abs=1e-12)
 
 
-def test_digit_sum_of_four_bits_is_two_bits_that_no_bit_shows():
-    theta = all_words(4)
-    groups = theta.sum(-1).long() % 4
-    # equal priors and, by symmetrised weights, no bit alone tells anything
-    pairs = neuronwise_information(theta, groups, prior=torch.full((4,), 0.25))
-    assert joint_information(theta, groups, prior=torch.full((4,), 0.25)).item() == pytest.approx(2, abs=1e-12)
-    assert pairs.sum() < 2
+def test_the_sum_over_bits_may_miss_everything():
+    """Parities of m bits hold one bit, two parities of two bits each hold two; no bit shows any of it."""
+    for m in (3, 6):
+        theta = all_words(m)
+        parity = theta.sum(-1).long() % 2
+        assert neuronwise_information(theta, parity).sum().item() == pytest.approx(0, abs=1e-12)
+        assert joint_information(theta, parity).item() == pytest.approx(1, abs=1e-12)
+    words = all_words(4).long()
+    groups = 2 * (words[:, 0] ^ words[:, 1]) + (words[:, 2] ^ words[:, 3])
+    assert neuronwise_information(words.double(), groups).sum().item() == pytest.approx(0, abs=1e-12)
+    assert joint_information(words.double(), groups).item() == pytest.approx(2, abs=1e-12)
+
+
+def test_the_sum_over_bits_may_count_one_bit_many_times():
+    theta = torch.tensor([[0.9] * 8, [0.1] * 8], dtype=torch.float64)
+    assert neuronwise_information(theta, torch.tensor([0, 1])).sum() > 4
+    assert joint_information(theta, torch.tensor([0, 1])) <= 1
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 5, 8])
@@ -50,9 +58,9 @@ def test_equals_enumeration(m, slope):
     torch.testing.assert_close(prior, slow_prior)
     value = joint_information(theta, groups, weights=weights)
     assert value.item() == pytest.approx(slow_information(slow, slow_prior).item(), abs=1e-13)
-    contingency = (slow_prior[:, None] * slow).numpy()
-    in_nats = mutual_info_score(None, None, contingency=contingency)
-    assert value.item() == pytest.approx(in_nats / LN2, abs=1e-12)
+    counts = (1e9 * slow_prior[:, None] * slow).round().long()  # scikit-learn counts in integers
+    in_nats = mutual_info_score(None, None, contingency=counts.numpy())
+    assert value.item() == pytest.approx(in_nats / LN2, abs=1e-7)
 
 
 def test_a_fixed_prior_replaces_the_groups_shares():
@@ -190,10 +198,13 @@ def test_total_variation():
     tables, _ = slow_tables(theta, groups)
     pairs = [(tables[s] - tables[r]).abs().sum() / 2 for s in range(4) for r in range(s)]
     assert total_variation(theta, groups).item() == pytest.approx(max(pairs).item(), abs=1e-14)
-    h, tv = math.log2(2), total_variation(*random_layer(6))
-    two, prior = random_layer(6), torch.tensor([0.5, 0.5])
-    information = joint_information(*two, prior=prior)
-    assert 1 - binary_entropy((1 - tv) / 2) - 1e-12 <= information <= h * tv + 1e-12
+
+
+@pytest.mark.parametrize("slope", [0.2, 2.0, 20.0])
+def test_total_variation_and_information_hold_each_other(slope):
+    layer, prior = random_layer(6, slope=slope), torch.tensor([0.5, 0.5])
+    distance, information = total_variation(*layer), joint_information(*layer, prior=prior)
+    assert 1 - binary_entropy((1 - distance) / 2) - 1e-12 <= information <= distance + 1e-12
 
 
 class TestRunning:

@@ -1,0 +1,122 @@
+"""What every estimator must do, one list for all."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from battery import CODES, ESTIMATORS, problem, quick
+from sklearn.metrics import roc_auc_score
+
+from fairbits.encoding import BinnedSensitiveFeaturesWarning
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_learns_the_label(cls):
+    X, y, s = problem()
+    model = quick(cls, max_epochs=20, min_steps=200).fit(X, y, sensitive_features=s)
+    assert roc_auc_score(y, model.predict_proba(X)[:, 1]) > 0.85
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_same_seed_same_model_other_seed_another(cls):
+    X, y, s = problem()
+    first, second, other = (quick(cls, random_state=k).fit(X, y, sensitive_features=s) for k in (0, 0, 1))
+    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+    assert not np.array_equal(first.predict_proba(X), other.predict_proba(X))
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_row_order_does_not_matter(cls):
+    X, y, s = problem()
+    order = np.random.default_rng(1).permutation(len(y))
+    first = quick(cls).fit(X, y, sensitive_features=s)
+    second = quick(cls).fit(X[order], y[order], sensitive_features=s[order])
+    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_inputs_and_global_generators_are_untouched(cls):
+    X, y, s = problem()
+    copies = X.copy(), y.copy(), s.copy()
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    model = quick(cls).fit(X, y, sensitive_features=s)
+    model.predict_proba(X)
+    model.transform(X)
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
+    for given, copy in zip((X, y, s), copies, strict=True):
+        np.testing.assert_array_equal(given, copy)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_arrays_pandas_and_polars_agree(cls):
+    X, y, s = problem()
+    names = np.array(["f", "m"])[s]
+    by_array = quick(cls).fit(X, y, sensitive_features=names)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    by_pandas = quick(cls).fit(frame, pd.Series(y), sensitive_features=pd.Series(names, name="sex"))
+    by_polars = quick(cls).fit(pl.DataFrame(X), pl.Series(y), sensitive_features=pl.DataFrame({"sex": names}))
+    expected = by_array.predict_proba(X)
+    np.testing.assert_array_equal(by_pandas.predict_proba(frame), expected)
+    np.testing.assert_array_equal(by_polars.predict_proba(pl.DataFrame(X)), expected)
+    assert by_array.groups_ == by_pandas.groups_ == by_polars.groups_ == [["f", "m"]]
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("selection", ["objective", "paper"])
+def test_many_classes_and_groups(cls, selection):
+    X, y, s = problem(n=900, n_groups=4, n_classes=3)
+    labels = np.array(["low", "mid", "high"])[y]
+    model = quick(cls, selection=selection, max_epochs=20, min_steps=150).fit(X, labels, sensitive_features=s)
+    assert list(model.classes_) == ["high", "low", "mid"]
+    np.testing.assert_allclose(model.predict_proba(X).sum(1), 1, atol=1e-6)
+    assert (model.predict(X) == labels).mean() > 0.5
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_whole_number_weights_are_copies(cls):
+    X, y, s = problem()
+    weight = np.random.default_rng(2).integers(0, 4, len(y))
+    weighted = quick(cls).fit(X, y, sensitive_features=s, sample_weight=weight)
+    repeated = quick(cls).fit(*(np.repeat(a, weight, axis=0) for a in (X, y)), sensitive_features=np.repeat(s, weight))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_fractional_weights_move_the_model(cls):
+    X, y, s = problem()
+    weight = np.where(y == 1, 5.5, 0.5)
+    plain = quick(cls, min_steps=200).fit(X, y, sensitive_features=s)
+    weighted = quick(cls, min_steps=200).fit(X, y, sensitive_features=s, sample_weight=weight)
+    assert weighted.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.1
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_history_is_plain_and_the_best_epoch_is_restored(cls):
+    X, y, s = problem()
+    model = quick(cls, max_epochs=30, learning_rate=0.05).fit(X, y, sensitive_features=s)
+    assert all(isinstance(v, (int, float)) for record in model.history_ for v in record.values())
+    by_epoch = {record["epoch"]: record["validation_total"] for record in model.history_}
+    assert by_epoch[model.best_epoch_] == min(by_epoch.values())
+
+
+@pytest.mark.parametrize("cls", CODES)
+def test_sensitive_columns_crossed_or_each_on_its_own(cls):
+    X, y, s = problem()
+    both = pd.DataFrame({"sex": np.array(["f", "m"])[s], "old": np.arange(len(s)) % 2 == 0})
+    crossed = quick(cls).fit(X, y, sensitive_features=both)
+    each = quick(cls, groups="each").fit(X, y, sensitive_features=both)
+    assert [len(names) for names in crossed.groups_] == [4]
+    assert [len(names) for names in each.groups_] == [2, 2]
+    assert 0 <= each.information(X, sensitive_features=both) <= crossed.information(X, sensitive_features=both) + 0.5
+
+
+@pytest.mark.parametrize("cls", CODES)
+def test_a_numeric_sensitive_column_is_cut_into_stated_bins(cls):
+    X, y, _ = problem()
+    age = np.random.default_rng(3).uniform(18, 80, len(y))
+    with pytest.warns(BinnedSensitiveFeaturesWarning, match="quantiles"):
+        model = quick(cls).fit(X, y, sensitive_features=pd.Series(age, name="age"))
+    assert len(model.groups_[0]) == 4
+    assert model.groups_[0][0].startswith("age in [18")

@@ -1,0 +1,109 @@
+"""What the methods with a stochastic code promise."""
+
+import numpy as np
+import pytest
+import torch
+from battery import CODES, problem, quick
+
+from fairbits.datasets import make_xor
+from fairbits.estimators import BinaryBernoulliClassifier, BinaryMIClassifier, fit_stack
+from fairbits.information import joint_information
+
+
+@pytest.mark.parametrize("cls", CODES)
+def test_a_larger_gamma_leaks_less(cls):
+    X, y, s = problem(2000)
+    models = [quick(cls, gamma=g, max_epochs=40, min_steps=300) for g in (0.0, 0.9)]
+    fit_stack(models, X, y, sensitive_features=s)
+    free, strict = (m.information(X, sensitive_features=s) for m in models)
+    assert strict < free / 3
+
+
+@pytest.mark.parametrize("cls", CODES)
+def test_information_is_that_of_the_layer(cls):
+    X, y, s = problem()
+    model = quick(cls).fit(X, y, sensitive_features=s)
+    theta = torch.from_numpy(model.code_probabilities(X))
+    expected = joint_information(theta, torch.from_numpy(s)).item()
+    assert model.information(X, sensitive_features=s) == pytest.approx(expected, rel=1e-9)
+
+
+def test_joint_penalty_sees_what_the_sum_does_not():
+    """S is the parity of two inputs that both carry the label: bits that are clean one by one still tell S."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, (2, 3000))
+    s, y = a ^ b, (a + b + rng.normal(scale=0.3, size=3000) > 0.8).astype(int)
+    X = np.column_stack([2 * a - 1, 2 * b - 1]) + rng.normal(scale=0.1, size=(3000, 2))
+    settings = {"gamma": 0.7, "code_size": 4, "max_epochs": 60, "min_steps": 600, "hidden_sizes": (32,)}
+    leaks = [
+        quick(cls, **settings).fit(X, y, sensitive_features=s).information(X, sensitive_features=s)
+        for cls in (BinaryBernoulliClassifier, BinaryMIClassifier)
+    ]
+    assert leaks[1] < leaks[0] / 2
+
+
+@pytest.mark.parametrize("code_size", [10, 12, 14, 20])
+def test_every_width_of_the_joint_penalty_trains(code_size):
+    """Running tables, plain exact tables and the estimate for wide codes."""
+    X, y, s = problem()
+    model = quick(BinaryMIClassifier, code_size=code_size, gamma=0.8, max_epochs=30, min_steps=200)
+    model.fit(X, y, sensitive_features=s)
+    free = quick(BinaryMIClassifier, code_size=code_size, gamma=0.0, max_epochs=30, min_steps=200)
+    free.fit(X, y, sensitive_features=s)
+    assert model.information(X, sensitive_features=s) < 0.5 * free.information(X, sensitive_features=s)
+
+
+@pytest.mark.parametrize("cls", CODES)
+def test_conditioning_on_the_label_keeps_what_follows_from_the_label(cls):
+    """S depends on Y alone: I(T;S|Y) can be 0 with a perfect prediction, I(T;S) cannot."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    s = (rng.random(2000) < 0.1 + 0.8 * y).astype(int)
+    X = np.column_stack([2 * y, rng.normal(size=2000)]) + rng.normal(scale=0.3, size=(2000, 2))
+    settings = {"gamma": 0.7, "max_epochs": 40, "min_steps": 300}
+    kept = quick(cls, condition_on_label=True, **settings).fit(X, y, sensitive_features=s)
+    lost = quick(cls, **settings).fit(X, y, sensitive_features=s)
+    assert kept.information(X, sensitive_features=s) > 2 * lost.information(X, sensitive_features=s)
+    assert kept.history_[-1]["validation_information"] < 0.02
+
+
+@pytest.mark.parametrize("cls", CODES)
+def test_draws_are_fresh_unless_seeded(cls):
+    X, y, s = problem()
+    model = quick(cls, gamma=0.5).fit(X, y, sensitive_features=s)
+    np.testing.assert_array_equal(model.transform(X), model.transform(X))
+    model.random_state = None
+    assert not np.array_equal(model.transform(X), model.transform(X))
+    theta = model.code_probabilities(X)
+    mean = np.mean([model.transform(X) for _ in range(400)], axis=0)
+    assert np.abs(mean - theta).max() < 5 * np.sqrt(0.25 / 400)
+
+
+def test_expected_predictions_are_deterministic_and_sampled_ones_average_to_them():
+    X, y, s = problem()
+    model = quick(BinaryBernoulliClassifier, code_size=4).fit(X, y, sensitive_features=s)
+    expected = model.predict_proba(X)
+    np.testing.assert_array_equal(expected, model.predict_proba(X))
+    np.testing.assert_allclose(expected[::-1], model.predict_proba(X[::-1]), atol=1e-12)
+    model.random_state, model.prediction = None, "sampled"
+    mean = np.mean([model.predict_proba(X) for _ in range(1000)], axis=0)
+    assert np.abs(mean - expected).max() < 0.08
+
+
+def test_the_noise_floor_bounds_every_bit():
+    X, y, s = problem()
+    theta = quick(BinaryBernoulliClassifier, noise_floor=0.2).fit(X, y, sensitive_features=s).code_probabilities(X)
+    assert 0.2 <= theta.min() <= theta.max() <= 0.8
+
+
+def test_a_fully_binary_network_learns():
+    X, y, s = problem()
+    model = quick(BinaryBernoulliClassifier, binary=True, max_epochs=30, min_steps=300, hidden_sizes=(64,))
+    assert model.fit(X, y, sensitive_features=s).score(X, y) > 0.7
+
+
+def test_the_xor_population_fools_the_sum_only():
+    data = make_xor(4000, w=5.0, random_state=0)
+    theta, groups = torch.tensor(data.theta), torch.tensor(data.groups)
+    assert joint_information(theta, groups).item() == pytest.approx(data.information, abs=0.05)
+    assert data.neuronwise_information == pytest.approx(0)

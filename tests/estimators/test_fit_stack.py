@@ -1,0 +1,79 @@
+"""A replica in a stack equals its solo fit."""
+
+import numpy as np
+import pytest
+from battery import CODES, ESTIMATORS, problem, quick
+from sklearn.base import clone
+
+from fairbits.estimators import fit_stack
+
+SHORT = {"max_epochs": 4, "min_steps": 0, "batch_size": 64}
+
+
+def variants(cls):
+    """Replicas that differ in seed, learning rate and gamma."""
+    models = [quick(cls, random_state=k, learning_rate=lr, **SHORT) for k, lr in ((0, 1e-3), (1, 3e-3), (2, 1e-2))]
+    for model, gamma in zip(models, (0.0, 0.2, 0.7), strict=True):
+        if cls in CODES:
+            model.gamma = gamma
+    return models
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_stack_equals_solo(cls):
+    X, y, s = problem()
+    stacked = fit_stack(variants(cls), X, y, sensitive_features=s)
+    for together, alone in zip(stacked, variants(cls), strict=True):
+        alone.fit(X, y, sensitive_features=s)
+        np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-5)
+        assert together.best_epoch_ == alone.best_epoch_
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_stack_of_unequal_folds_equals_solo(cls):
+    """Folds of different sizes: other batch widths, other numbers of steps."""
+    X, y, s = problem()
+    folds = [np.arange(0, 400), np.arange(150, 600), np.arange(100, 164)]
+    stacked = fit_stack(variants(cls), X, y, sensitive_features=s, rows=folds)
+    for together, alone, rows in zip(stacked, variants(cls), folds, strict=True):
+        fit_stack([alone], X, y, sensitive_features=s, rows=[rows])
+        np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("cls", CODES)
+def test_label_strata_and_wide_codes_stack_too(cls):
+    X, y, s = problem()
+    for extra in ({"condition_on_label": True}, {"code_size": 18}, {"groups": "each"}, {"binary": True}):
+        models = [quick(cls, random_state=k, **SHORT, **extra) for k in range(2)]
+        fit_stack(models, X, y, sensitive_features=np.column_stack([s, np.arange(600) % 3]))
+        alone = clone(models[1]).fit(X, y, sensitive_features=np.column_stack([s, np.arange(600) % 3]))
+        np.testing.assert_allclose(models[1].predict_proba(X), alone.predict_proba(X), atol=1e-5)
+
+
+def test_replicas_that_stop_early_leave_the_others_alone():
+    X, y, s = problem()
+    rates = (1e-6, 0.05, 1e-3)
+    models = [quick(CODES[0], random_state=k, learning_rate=r, max_epochs=40, patience=2) for k, r in enumerate(rates)]
+    fit_stack(models, X, y, sensitive_features=s)
+    assert len({m.n_iter_ for m in models}) > 1
+    for model in models:
+        alone = clone(model).fit(X, y, sensitive_features=s)
+        assert abs(alone.n_iter_ - model.n_iter_) <= 1
+        by_epoch = {r["epoch"]: r["validation_total"] for r in model.history_}
+        assert by_epoch[model.best_epoch_] == min(by_epoch.values())
+
+
+def test_different_architectures_are_refused():
+    X, y, s = problem()
+    with pytest.raises(ValueError, match=r"hidden_sizes=\(8,\).*one stack.*gamma"):
+        fit_stack([quick(CODES[0]), quick(CODES[0], hidden_sizes=(8,))], X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match="BinaryMIClassifier"):
+        fit_stack([quick(CODES[0]), quick(CODES[1])], X, y, sensitive_features=s)
+
+
+def test_progress_is_reported():
+    X, y, s = problem()
+    seen = []
+    fit_stack([quick(CODES[0])], X, y, sensitive_features=s, on_epoch=lambda done, most: seen.append((done, most)))
+    assert seen[-1][0] == seen[-1][1]
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})

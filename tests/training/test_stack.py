@@ -1,0 +1,92 @@
+"""A stack is its replicas one by one: optimiser, parameters, buffers."""
+
+import pytest
+import torch
+from torch import nn
+
+from fairbits.training import Stack
+from fairbits.training.adam import StackAdam
+
+
+def test_adam_takes_the_steps_of_torch():
+    torch.manual_seed(0)
+    rates, decays = torch.tensor([1e-2, 1e-3, 0.1]), torch.tensor([0.0, 0.1, 0.5])
+    start, gradients = torch.randn(3, 7), torch.randn(20, 3, 7)
+    ours = start.clone()
+    adam = StackAdam(ours, rates, decays)
+    for gradient in gradients:
+        adam.step(gradient)
+    for i in range(3):
+        theirs = start[i].clone().requires_grad_()
+        reference = torch.optim.AdamW([theirs], lr=rates[i].item(), weight_decay=decays[i].item())
+        for gradient in gradients:
+            theirs.grad = gradient[i]
+            reference.step()
+        torch.testing.assert_close(ours[i], theirs.detach())
+
+
+def test_an_inactive_replica_does_not_move_nor_age():
+    torch.manual_seed(0)
+    start, gradients = torch.randn(2, 5), torch.randn(6, 2, 5)
+    together, alone = start.clone(), start[1:].clone()
+    both = StackAdam(together, torch.full((2,), 0.1), torch.full((2,), 0.1))
+    single = StackAdam(alone, torch.full((1,), 0.1), torch.full((1,), 0.1))
+    for step, gradient in enumerate(gradients):
+        both.step(gradient, torch.tensor([1.0, float(step % 2)]))
+        if step % 2:
+            single.step(gradient[1:])
+    torch.testing.assert_close(together[1:], alone)
+
+
+class Counting(nn.Module):
+    """A network with a buffer that training changes."""
+
+    noise_size = 0
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        if self.training:
+            self.seen.add_(x.shape[-2])
+        return self.layer(x)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_map_and_gradient_are_those_of_the_networks(size):
+    torch.manual_seed(0)
+    nets, x = [Counting() for _ in range(size)], torch.randn(size, 5, 3)
+    stack = Stack(nets)
+    loss = stack.map(lambda net, x: net(x).square().mean(), x)
+    gradient = stack.gradient(loss)
+    for i, net in enumerate(nets):
+        own = net(x[i]).square().mean()
+        torch.testing.assert_close(loss[i], own)
+        parts = torch.autograd.grad(own, list(net.parameters()))
+        torch.testing.assert_close(gradient[i], torch.cat([p.flatten() for p in parts]))
+    assert stack.buffers["net.seen"].tolist() == [5.0] * size
+
+
+def test_keeping_replicas_keeps_their_parameters_and_buffers():
+    torch.manual_seed(0)
+    nets, x = [Counting() for _ in range(3)], torch.randn(1, 5, 3)
+    before = [net(x[0]).detach() for net in nets]
+    stack = Stack(nets)
+    stack.keep(torch.tensor([2]))
+    torch.testing.assert_close(stack.map(lambda net, x: net(x), x)[0].detach(), before[2])
+    assert stack.buffers["net.seen"].tolist() == [10.0]
+    torch.testing.assert_close(nets[0](x[0]).detach(), before[0])
+
+
+def test_the_networks_given_are_left_alone():
+    net = Counting()
+    weight = net.layer.weight.detach().clone()
+    Stack([net]).flat.zero_()
+    torch.testing.assert_close(net.layer.weight.detach(), weight)
+
+
+def test_randomness_inside_a_mapped_function_is_refused():
+    with pytest.raises(RuntimeError, match="random"):
+        Stack([Counting(), Counting()]).map(lambda net, x: net(x + torch.rand_like(x)), torch.randn(2, 5, 3))
