@@ -153,9 +153,12 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         check_is_fitted(self)
         if self.group_encoder_ is None:
             raise ValueError("This estimator was fitted without sensitive_features; fit it with them first.")
+        return self.group_information(X, self.group_encoder_.transform(sensitive_features, n_rows=len(X)))
+
+    def group_information(self, X, groups: np.ndarray) -> float:
+        """Return `information` for groups that are numbered already.  (n, columns)"""
         theta = torch.from_numpy(self.code_probabilities(X))
-        codes = self.group_encoder_.transform(sensitive_features, n_rows=len(theta))
-        return max(_information(theta, torch.from_numpy(s)) for s in codes.T)
+        return max(_information(theta, torch.from_numpy(s)) for s in groups.T)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name the bits: bit0, bit1, ..."""

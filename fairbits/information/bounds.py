@@ -106,12 +106,11 @@ def informative_bits(theta: Tensor, row_weights: Tensor, prior: Tensor, size: in
     alone = neuronwise_information(theta, groups, weights=row_weights.sum(0), prior=prior, n_groups=len(prior))
     candidates = alone.topk(min(_CANDIDATES, theta.shape[-1])).indices
     theta, w = theta[rows][:, candidates], row_weights[:, rows]
-    w, prior = w / w.sum(-1, keepdim=True).clamp(min=torch.finfo(w.dtype).tiny), prior * (w.sum(-1) > 0)
+    w = w / w.sum(-1, keepdim=True).clamp(min=torch.finfo(w.dtype).tiny)
     chosen: list[int] = []
     words = torch.ones_like(theta[:, :1]).mT  # (words, rows)
     for _ in range(min(size, len(candidates))):
-        tables = _extended_tables(words, theta, w)
-        gain = table_information(tables, prior / prior.sum())
+        gain = table_information(_extended_tables(words, theta, w), prior)
         gain[chosen] = -1.0
         chosen.append(int(gain.argmax()))
         bit = theta[:, chosen[-1]]

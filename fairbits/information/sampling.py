@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from torch.nn.functional import threshold
 
 from .entropy import LN2, mixture_divergence
 from .group_means import group_weights
 
 CLAMP = 1e-6
-_CHUNK_NUMBERS = 2**22  # likelihoods held at a time: 16 MB in float32
+_CHUNK_NUMBERS = 2**20  # likelihoods held at a time: 4 MB in float32
+_NEGLIGIBLE = 1e-30  # beside the largest likelihood; smaller numbers only slow the processor down
 
 
 @torch.no_grad()
@@ -77,14 +79,24 @@ def draw_codes(p: Tensor, row_probabilities: Tensor, n_draws: int, generator: to
 
 def relative_tables(codes: Tensor, p: Tensor, row_weights: Tensor) -> Tensor:
     """Return P_s(t) for given codes (..., d, m), up to a factor shared by the groups: (..., K, d)."""
-    chunks = [row_weights @ relative_likelihood(codes[..., d, :], p).mT for d in draw_chunks(p, codes.shape[-2])]
+    logits, log_zeros = log_terms(p)
+    chunks = [
+        row_weights @ relative_likelihood(codes[..., draws, :], logits, log_zeros).mT
+        for draws in draw_chunks(p, codes.shape[-2])
+    ]
     return torch.cat(chunks, -1)
 
 
-def relative_likelihood(codes: Tensor, p: Tensor) -> Tensor:
+def log_terms(p: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what makes ln p(t|x) one matrix product: the log-odds (..., n, m) and ln p(0|x) (..., 1, n)."""
+    return torch.logit(p), torch.log1p(-p).sum(-1).unsqueeze(-2)
+
+
+def relative_likelihood(codes: Tensor, logits: Tensor, log_zeros: Tensor) -> Tensor:
     """Return p(t|x) of every code under every row, divided by the largest of each code: (..., d, n)."""
-    log_likelihood = (codes @ torch.logit(p).mT).add_(torch.log1p(-p).sum(-1).unsqueeze(-2))
-    return log_likelihood.sub_(log_likelihood.amax(-1, keepdim=True)).exp_()
+    log_likelihood = (codes @ logits.mT).add_(log_zeros)
+    likelihood = log_likelihood.sub_(log_likelihood.amax(-1, keepdim=True)).exp_()
+    return threshold(likelihood, _NEGLIGIBLE, 0.0, inplace=True)
 
 
 def posterior_divergence(tables: Tensor, prior: Tensor) -> Tensor:

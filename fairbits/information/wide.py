@@ -6,7 +6,7 @@ from torch import Tensor
 from .entropy import LN2, safe_log
 from .given_gradient import with_gradient
 from .group_means import group_weights
-from .sampling import draw_chunks, posterior_divergence, relative_likelihood
+from .sampling import draw_chunks, log_terms, posterior_divergence, relative_likelihood
 
 CLAMP = 1e-3
 
@@ -54,15 +54,15 @@ def wide_information(
 
 def local_expectation(p: Tensor, codes: Tensor, row_weights: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
     """Return the value (...) and the gradient (..., n, m), in bits, for one code per row."""
-    logits = torch.logit(p)
+    logits, log_zeros = log_terms(p)
     ones = torch.ones_like(p[..., :1])
     flips = torch.cat([logits.exp(), (-logits).exp(), ones], -1)  # p(t|x) changes by these when a bit flips
     flips_all = (prior.unsqueeze(-2) @ row_weights).mT * flips  # (..., n, 2m + 1)
     values, gradients = [], []
     for rows in draw_chunks(p, codes.shape[-2]):
         t, own = codes[..., rows, :], row_weights[..., rows]  # own (..., K, c): one group per row
-        likelihood = relative_likelihood(t, p)
-        share = (prior.unsqueeze(-1) * own).sum(-2)  # (..., c), pi_s / n_s
+        likelihood = relative_likelihood(t, logits, log_zeros)
+        share = ((prior * (prior < 1)).unsqueeze(-1) * own).sum(-2)  # pi_s / n_s, 0 for a group alone
         values.append((share * posterior_divergence(row_weights @ likelihood.mT, prior)).sum(-1))
         same_group = (own > 0).to(p.dtype).mT @ row_weights  # (..., c, n)
         ratio = _flip_ratio(t, likelihood @ flips_all) - _flip_ratio(t, likelihood.mul_(same_group) @ flips)

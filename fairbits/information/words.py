@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import threshold
 
 from .given_gradient import batch_first
 
@@ -138,10 +139,12 @@ def _weighted(left: Tensor, row_weights: Tensor) -> Tensor:
 
 def _products(bits: Tensor) -> list[Tensor]:
     """Return the word probabilities of the last 1, 2, ..., h bits of (..., h, n): (..., 2^i, n) each."""
+    negligible = (1e8 * torch.finfo(bits.dtype).tiny) ** 0.5  # two halves multiplied stay normal numbers
     cells = torch.stack([1 - bits, bits], -2)  # (..., h, 2, n)
     products = [cells[..., -1, :, :]]
     for i in range(bits.shape[-2] - 2, -1, -1):
-        products.append((cells[..., i, :, None, :] * products[-1].unsqueeze(-3)).flatten(-3, -2))
+        product = (cells[..., i, :, None, :] * products[-1].unsqueeze(-3)).flatten(-3, -2)
+        products.append(threshold(product, negligible, 0.0, inplace=True))
     return products
 
 

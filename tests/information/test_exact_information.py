@@ -182,6 +182,20 @@ def test_float32_is_accurate_at_tiny_information(shift):
         assert exact < 5e-8
 
 
+@pytest.mark.parametrize("slope", [1.0, 8.0, 30.0])
+@pytest.mark.parametrize("m", [7, 12])
+def test_float32_gradients_of_hard_codes(slope, m):
+    """Products of nearly certain bits underflow in float32; what is lost must not matter to the logits."""
+    theta, groups = random_layer(0, n=200, m=m, slope=slope, dtype=torch.float32)
+    gradients = []
+    for dtype in (torch.float32, torch.float64):
+        leaf = theta.detach().to(dtype).requires_grad_()
+        joint_information(leaf, groups).backward()
+        gradients.append((leaf.grad * leaf * (1 - leaf)).detach().double())
+    single, double = gradients
+    assert (single - double).norm() < 1e-4 * double.norm()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_bits_that_are_certain(dtype):
     theta = torch.tensor([[0, 1, 0.5], [1, 1, 0.5], [0, 0, 1], [1, 0, 0]], dtype=dtype, requires_grad=True)
@@ -191,6 +205,12 @@ def test_bits_that_are_certain(dtype):
         (gradient,) = torch.autograd.grad(value, theta)
         assert value.item() == pytest.approx(1)
         assert gradient.isfinite().all()
+
+
+def test_a_code_that_a_group_never_uses_has_no_slope():
+    tables = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]], requires_grad=True)
+    table_information(tables, torch.tensor([0.5, 0.5])).backward()
+    assert tables.grad.tolist() == [[0.5, 0, 0], [0, 0, 0.5]]
 
 
 def test_total_variation():

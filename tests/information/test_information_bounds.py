@@ -87,12 +87,14 @@ def test_blocks_keep_the_bound_valid(monkeypatch, seed):
     assert exact <= blocked_bound(theta, row_weights, prior, 50)
 
 
-def test_blocks_smaller_than_a_group(monkeypatch):
-    """A group with fewer rows than there are blocks makes the block itself informative."""
+def test_a_group_with_fewer_rows_than_blocks(monkeypatch):
+    """The block then tells about the group, and that part must be added: these codes name their row."""
     monkeypatch.setattr(bounds_module, "BLOCK_ROWS", 8)
-    theta, groups = torch.full((40, 3), 0.5, dtype=torch.float64), torch.zeros(40, dtype=torch.long)
+    theta, groups = all_words(5), torch.zeros(32, dtype=torch.long)
     groups[7] = 1
-    assert blocked_bound(theta, *group_weights(theta, groups), 20) >= -1e-12
+    exact = joint_information(theta, groups)
+    assert exact.item() == pytest.approx(0.2006, abs=1e-4)
+    assert blocked_bound(theta, *group_weights(theta, groups), 20) >= exact - 1e-12
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -154,6 +156,12 @@ class TestSandwich:
         assert drawn.item() == pytest.approx(listed.item(), abs=0.01)
         _, upper = information_sandwich(wide, groups, n_draws=20_000)
         assert upper.item() == pytest.approx(joint_information(theta, groups).item(), abs=0.02)
+
+    def test_codes_never_seen_before_teach_nothing(self):
+        theta, groups = all_words(7), torch.arange(128) % 2
+        lower, upper = information_sandwich(theta, groups)
+        assert lower == 0
+        assert upper == 1
 
     def test_a_group_of_one_row(self):
         theta, _ = random_layer(0, n=20)

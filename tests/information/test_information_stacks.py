@@ -88,6 +88,15 @@ def test_what_replicas_share_need_not_be_repeated(measure, stack):
     torch.testing.assert_close(mapped, repeated)
 
 
+@pytest.mark.parametrize("measure", [joint, neuronwise, wide])
+def test_replicas_along_any_dimension(measure, stack):
+    theta, groups, weights, noise = (part.movedim(0, -1) for part in stack)
+    mapped = vmap(measure, in_dims=(2, 1, 1, 2))(theta, groups, weights, noise)
+    torch.testing.assert_close(mapped, measure(*stack))
+    gradient = vmap(grad(measure), in_dims=(2, 1, 1, 2))(theta, groups, weights, noise)
+    torch.testing.assert_close(gradient, vmap(grad(measure))(*stack))
+
+
 def test_two_leading_dimensions(stack):
     theta, groups, weights, _ = (part.unflatten(0, (2, 2)) for part in stack)
     value = joint_information(theta, groups, weights=weights, n_groups=K)

@@ -1,0 +1,64 @@
+"""The trade-off as a picture."""
+
+from pathlib import Path
+
+import altair as alt
+import pandas as pd
+
+FAIRER = "1 - GPA (fairer →)"
+
+
+def frontier_chart(scores: pd.DataFrame, title: str) -> alt.HConcatChart:
+    """Draw AUC against 1 - GPA, coloured by gamma, and the information against gamma.
+
+    Points are folds, lines join their means; the dotted line holds all trade-offs as good as the best mean, in the L1
+    distance to (1, 1), as in the paper's figures.
+
+    Parameters
+    ----------
+    scores : one row per gamma and fold with columns gamma, auc, gpa, information (`TradeoffPath.scores_`)
+    """
+    scores = scores.assign(fair=1 - scores.gpa)
+    means = scores.groupby("gamma", as_index=False)[["auc", "fair", "information"]].mean()
+    colour = alt.Color("gamma:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=alt.Legend(title="gamma"))
+    plane = alt.layer(
+        _points(scores, "fair", "auc", colour),
+        alt.Chart(means).mark_line(color="#888").encode(x="fair:Q", y="auc:Q", order="gamma:Q"),
+        alt.Chart(means).mark_circle(size=90, opacity=1).encode(x="fair:Q", y="auc:Q", color=colour),
+        _equal_tradeoffs(means),
+    ).properties(width=380, height=300, title="Accuracy against fairness")
+    leakage = alt.layer(
+        _points(scores, "gamma", "information", colour),
+        alt.Chart(means).mark_line(color="#888").encode(x="gamma:Q", y="information:Q"),
+    ).properties(width=300, height=300, title="What one drawn code tells about the group")
+    return alt.hconcat(plane, leakage).properties(title=alt.Title(title, anchor="middle", fontSize=16))
+
+
+def _points(scores: pd.DataFrame, x: str, y: str, colour: alt.Color) -> alt.Chart:
+    names = {"fair": FAIRER, "auc": "AUC (more accurate →)", "gamma": "gamma", "information": "I(T;S), bits"}
+    low, high = scores[x].min(), scores[x].max()
+    return (
+        alt.Chart(scores)
+        .mark_circle(size=25, opacity=0.45)
+        .encode(
+            x=alt.X(f"{x}:Q", title=names[x], scale=alt.Scale(domain=[low, high], padding=8)),
+            y=alt.Y(f"{y}:Q", title=names[y], scale=alt.Scale(zero=y == "information")),
+            color=colour,
+            tooltip=["gamma", "fold", "auc", "gpa", "information"],
+        )
+    )
+
+
+def _equal_tradeoffs(means: pd.DataFrame) -> alt.Chart:
+    """Draw the line of slope -1 through the mean closest to (1, 1)."""
+    best = (means.auc + means.fair).max()
+    line = pd.DataFrame({"fair": [means.fair.min(), means.fair.max()]}).assign(auc=lambda f: best - f.fair)
+    return alt.Chart(line).mark_line(strokeDash=[2, 4], color="#444", clip=True).encode(x="fair:Q", y="auc:Q")
+
+
+def save_chart(chart: alt.TopLevelMixin, folder: Path, name: str) -> list[Path]:
+    """Write a chart as PNG and SVG and return the files."""
+    files = [folder / f"{name}.png", folder / f"{name}.svg"]
+    chart.save(str(files[0]), scale_factor=2)
+    chart.save(str(files[1]))
+    return files
