@@ -1,5 +1,6 @@
 """A value whose gradient is known in closed form: autograd never sees the logarithms."""
 
+import inspect
 from typing import Any
 
 import torch
@@ -34,6 +35,16 @@ def batch_first(batch_size: int, dims: tuple[int | None, ...], tensors: tuple[Te
     ]
 
 
+def signature_once(function: type) -> type:
+    """Decorate an autograd function: torch asks for forward's signature at every call, here it finds it ready made.
+
+    Inspecting takes longer than the arithmetic of a small batch.
+    """
+    function.forward.__signature__ = inspect.signature(function.forward)  # type: ignore[attr-defined]
+    return function
+
+
+@signature_once
 class _GivenGradient(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, value: Tensor, gradient: Tensor) -> Tensor:

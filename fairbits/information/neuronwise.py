@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from .given_gradient import with_gradient
 from .group_means import group_weights
-from .tables import table_information
+from .tables import information_and_slope
 
 
 def bit_tables(
@@ -34,9 +35,12 @@ def bit_tables(
              [0.1000, 0.9000]]])
     """
     row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
-    ones = (row_weights @ theta).mT  # (..., m, K)
-    zeros = (row_weights @ (1 - theta)).mT
-    return torch.stack([zeros, ones], -1), prior.unsqueeze(-2)
+    return _bit_tables(theta, row_weights), prior.unsqueeze(-2)
+
+
+def _bit_tables(theta: Tensor, row_weights: Tensor) -> Tensor:
+    zeros, ones = row_weights @ (1 - theta), row_weights @ theta  # not 1 - ones: exact near 1 too
+    return torch.stack([zeros.mT, ones.mT], -1)
 
 
 def neuronwise_information(
@@ -62,5 +66,9 @@ def neuronwise_information(
     >>> neuronwise_information(theta, torch.tensor([0, 0, 1, 1]))
     tensor([0.5310, 0.0000])
     """
-    tables, prior = bit_tables(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
-    return table_information(tables, prior)
+    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    with torch.no_grad():
+        value, slope = information_and_slope(_bit_tables(theta, row_weights), prior.unsqueeze(-2))
+        zero, one = slope.unbind(-1)
+        gradient = (one - zero) @ row_weights  # (..., m, n)
+    return with_gradient(theta.mT.unsqueeze(-2), value, gradient.unsqueeze(-2))

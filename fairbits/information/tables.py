@@ -69,10 +69,15 @@ def table_information(tables: Tensor, prior: Tensor) -> Tensor:
     tensor(0.5310)
     """
     with torch.no_grad():
-        _, divergence, log_ratio = mixture_divergence(tables, prior)
-        share = prior.unsqueeze(-1) / LN2
-        value, slope = (share * divergence).sum((-2, -1)), share * log_ratio
+        value, slope = information_and_slope(tables, prior)
     return with_gradient(tables, value, slope)
+
+
+def information_and_slope(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the information (...), in bits, and its derivative with respect to the tables, without a graph."""
+    _, divergence, log_ratio = mixture_divergence(tables, prior)
+    share = prior.unsqueeze(-1) / LN2
+    return (share * divergence).sum((-2, -1)), share * log_ratio
 
 
 def joint_information(

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import threshold
 
-from .given_gradient import batch_first
+from .given_gradient import batch_first, signature_once
 
 MAX_BITS = 20
 _CHUNK_ROWS = 8192
@@ -34,6 +34,7 @@ def mean_words(theta: Tensor, row_weights: Tensor) -> Tensor:
     return _MeanWords.apply(theta, row_weights)
 
 
+@signature_once
 class _MeanWords(torch.autograd.Function):
     @staticmethod
     def forward(theta: Tensor, row_weights: Tensor) -> Tensor:
@@ -54,6 +55,7 @@ class _MeanWords(torch.autograd.Function):
         return _MeanWords.apply(*batch_first(info.batch_size, in_dims, tensors)), 0
 
 
+@signature_once
 class _MeanWordsGradient(torch.autograd.Function):
     """The backward pass of _MeanWords, a function of its own so that vmap of grad finds a rule for it too."""
 
