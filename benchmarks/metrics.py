@@ -8,15 +8,14 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from collections.abc import Callable
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
+from benchmarks.records import print_records, seconds
 from fairbits.metrics import discrimination_curve_area, group_pairwise_accuracy_gap
 
 LIMIT = 1.0
@@ -30,12 +29,12 @@ def run(n_rows: int = 1_000_000, repeats: int = 7) -> list[dict[str, Any]]:
     scores = 1 / (1 + np.exp(-rng.normal(y_true + 0.3 * groups)))
     names = np.array(["female", "male"])[groups]
     cases = {
-        "float64 scores, integer groups": (scores, groups),
-        "float32 scores, integer groups": (scores.astype(np.float32), groups),
-        "188 distinct scores, integer groups": (np.round(scores * 187) / 187, groups),
-        "float64 scores, numpy text groups": (scores, names),
-        "float64 scores, pandas categorical groups": (scores, pd.Series(names, dtype="category")),
-        "float64 scores, Python object groups": (scores, names.astype(object)),
+        "float64": (scores, groups),
+        "float32": (scores.astype(np.float32), groups),
+        "188 distinct": (np.round(scores * 187) / 187, groups),
+        "text groups": (scores, names),
+        "categorical": (scores, pd.Series(names, dtype="category")),
+        "object groups": (scores, names.astype(object)),
     }
     return [_record(case, y_true, *cases[case], repeats) for case in cases]
 
@@ -48,26 +47,10 @@ def _record(case: str, y_true: np.ndarray, scores: np.ndarray, groups: Any, repe
     def sklearn() -> None:
         roc_auc_score(y_true, scores)
 
-    times = [(_seconds(ours), _seconds(sklearn)) for _ in range(repeats + 1)][1:]  # the first warms up
+    times = [(seconds(ours), seconds(sklearn)) for _ in range(repeats + 1)][1:]  # the first warms up
     mine, theirs = (median(column) for column in zip(*times, strict=True))
-    return {
-        "benchmark": "metrics",
-        "case": case,
-        "n_rows": len(scores),
-        "gpa_audc_seconds": mine,
-        "roc_auc_seconds": theirs,
-        "ratio": mine / theirs,
-        "limit": LIMIT,
-    }
-
-
-def _seconds(function: Callable[[], None]) -> float:
-    start = perf_counter()
-    function()
-    return perf_counter() - start
+    return {"name": f"GPA + AUDC : roc_auc_score, {case}", "value": mine / theirs, "at_most": LIMIT}
 
 
 if __name__ == "__main__":
-    for record in run():
-        size, case = record["n_rows"], record["case"]
-        print(f"(GPA + AUDC) / roc_auc_score = {record['ratio']:.2f}, {size:,} rows, {case}")
+    print_records(run())

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fairbits.estimators.code import CodeClassifier
-from fairbits.information import neuronwise_information
+from fairbits.information import neuronwise_information, neuronwise_penalty
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -18,5 +18,9 @@ class BinaryBernoulliClassifier(CodeClassifier):
     theta; batches are stratified; the penalty is warmed up; the prediction is the expected one unless asked otherwise.
     """
 
-    def leakage(self, theta, groups, *, noise, **rows):
-        return neuronwise_information(theta, groups, **rows).sum(-1)
+    def penalty(self, net, cell, theta, groups, *, noise):
+        value = neuronwise_penalty(theta, groups)
+        return value, value
+
+    def leakage(self, theta, groups, *, noise):
+        return neuronwise_information(theta, groups).sum(-1)

@@ -1,10 +1,10 @@
 """What the methods with a stochastic code share: the penalised loss, drawing, measuring."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from fairbits.estimators.base import InvariantClassifier
+from fairbits.estimators.base import InvariantClassifier, log_softmax
 from fairbits.estimators.settings import setting, tunable
-from fairbits.information import joint_information, monte_carlo_information
-from fairbits.nn import CodeNet, CodeOutput
+from fairbits.information import WeighedGroups, joint_information, monte_carlo_information, weigh_groups
+from fairbits.nn import CodeNet
 from fairbits.training import Batch
 
 EXACT_COST = 2**32  # rows times code words up to which the information of a table is summed exactly
@@ -52,20 +52,19 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
     # ------------------------------------------------------------------ what a method says
 
-    def leakage(self, theta: Tensor, groups: Tensor, *, noise: Tensor, **rows: Any) -> Tensor:
-        """Return what the code of these rows tells about the groups, in bits.
-
-        `rows` are the keywords weights and n_groups of the information measures; `noise` are uniforms like theta for
-        a measure that draws.
-        """
+    def leakage(self, theta: Tensor, groups: WeighedGroups, *, noise: Tensor) -> Tensor:
+        """Return what the code of these rows tells about the groups, in bits; `noise` is for a measure that draws."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to measure leakage.")
 
     def penalty(
-        self, net: CodeNet, cell: int, out: CodeOutput, groups: Tensor, noise: Tensor, **rows: Any
+        self, net: CodeNet, cell: int, theta: Tensor, groups: WeighedGroups, *, noise: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return (term with the training gradient, value to log); a method may need another form on batches."""
-        value = self.leakage(out.theta, groups, noise=noise, **rows)
-        return value, value.detach()
+        """Return (term with the training gradient, value to log); a method may need another form on batches.
+
+        `cell` counts the sensitive columns, and the labels within them where leakage is measured within labels.
+        """
+        value = self.leakage(theta, groups, noise=noise)
+        return value, value
 
     # ------------------------------------------------------------------ network and loss
 
@@ -86,42 +85,37 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x, batch.noise)
-        cross_entropy = self.cross_entropy(torch.log_softmax(out.logits, -1), batch)
+        cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
         if not self.groups_:
             return {"total": cross_entropy, "cross_entropy": cross_entropy}
-        parts = [
-            (share, *self.penalty(net, cell, out, groups, batch.noise, **rows))
-            for cell, (share, groups, rows) in enumerate(self._cells(batch))
+        cells = [
+            self.penalty(net, cell, out.theta, groups, noise=batch.noise)
+            for cell, (groups, *_) in enumerate(batch.prepared)
         ]
-        penalty, information = _mixed((p[0], p[1]) for p in parts), _mixed((p[0], p[2]) for p in parts)
+        penalty, information = (_mixed(values, batch.prepared) for values in zip(*cells, strict=True))
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """The loss in expectation over the code, so that epochs are compared without sampling noise."""
         theta = net.theta(batch.x)
-        log_p = net.expected(theta, lambda logits: torch.log_softmax(logits, -1))
+        log_p = net.expected(theta, log_softmax)
         terms = {"total": self.cross_entropy(log_p, batch), "cross_entropy": self.cross_entropy(log_p, batch)}
         if self.groups_:
-            terms["information"] = _mixed(
-                (share, self.leakage(theta, groups, noise=batch.noise, **rows))
-                for share, groups, rows in self._cells(batch)
-            )
+            values = [self.leakage(theta, groups, noise=batch.noise) for groups, *_ in batch.prepared]
+            terms["information"] = _mixed(values, batch.prepared)
             terms["total"] = torch.lerp(terms["cross_entropy"], terms["information"], scalars["gamma"])
         if self.selection == "paper":
             terms["probabilities"] = net.expected(theta, lambda logits: torch.softmax(logits, -1))
         return terms
 
-    def _cells(self, batch: Batch) -> Iterator[tuple[Tensor | None, Tensor, dict[str, Any]]]:
-        """Yield (share, groups, keywords) for every sensitive column, and within each label if asked for."""
-        for column, names in enumerate(self.groups_):
-            groups, k = batch.s[..., column], len(names)
-            if not self.condition_on_label:
-                yield None, groups, {"weights": batch.weight, "n_groups": k}
-                continue
-            for label in range(len(self.classes_)):
-                weights = batch.weight * (batch.y == label)
-                yield weights.sum(), groups, {"weights": weights, "n_groups": k}
+    def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
+        """Weigh the groups of every sensitive column: (groups,), or (groups, share) within each label."""
+        sizes = enumerate(len(names) for names in self.groups_)
+        if not self.condition_on_label:
+            return tuple((weigh_groups(s[..., c], weights=weight, n_groups=k),) for c, k in sizes)
+        strata = [weight * (y == label) for label in range(len(self.classes_))]
+        return tuple((weigh_groups(s[..., c], weights=w, n_groups=k), w.sum(-1)) for c, k in sizes for w in strata)
 
     # ------------------------------------------------------------------ using a fitted code
 
@@ -177,9 +171,9 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         return tags
 
 
-def _mixed(parts: Iterable[tuple[Tensor | None, Tensor]]) -> Tensor:
-    """Add up values times their shares; no share is a share of 1."""
-    return reduce(torch.add, [value if share is None else share * value for share, value in parts])
+def _mixed(values: Iterable[Tensor], cells: Iterable[tuple]) -> Tensor:
+    """Add up the values of cells (groups,) and, times their share, of cells (groups, share)."""
+    return reduce(torch.add, (cell[1] * v if len(cell) > 1 else v for v, cell in zip(values, cells, strict=True)))
 
 
 def _information(theta: Tensor, groups: Tensor) -> float:

@@ -89,6 +89,7 @@ def _replica(estimator: Any, table: Table, rows: np.ndarray | None) -> Replica:
         torch.manual_seed(init)
         net = estimator.build(table.x.shape[1], len(table.classes)).to(estimator.device)
     scalars = {name: float(getattr(estimator, name)) for name in estimator.stacked_settings}
+    held = held[: estimator.max_validation_rows]
     train_rows, held = (torch.from_numpy(own)[part] for part in (train_rows, held))
     return Replica(net=net, rows=train_rows, validation=held, seed=loop, scalars=scalars)
 
@@ -99,7 +100,7 @@ def _train(first: Any, table: Table, replicas: list[Replica], report: OnEpoch | 
     data = TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
     schedule = Schedule(**{f.name: getattr(first, f.name) for f in dataclasses.fields(Schedule)})
     select = _PaperSelection(table) if first.selection == "paper" else None
-    train(replicas, data, first.loss, first.evaluate, schedule, select=select, on_epoch=report)
+    train(replicas, data, first.loss, first.evaluate, schedule, prepare=first.prepare, select=select, on_epoch=report)
 
 
 def _cells(*columns: np.ndarray) -> np.ndarray:

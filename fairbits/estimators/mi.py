@@ -11,7 +11,7 @@ from fairbits.nn import RunningInformation
 
 EXACT_BITS = 16  # up to here the penalty sums over all code words
 RUNNING_BITS, RUNNING_BATCH = 12, 256  # running tables up to this width and batch
-WIDE_ROWS = 4096  # the estimate for wide codes costs the square of the rows: a full pass looks at this many
+WIDE_ROWS = 4096  # the estimate for wide codes costs the square of the rows: validation looks at this many
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -46,13 +46,16 @@ class BinaryMIClassifier(CodeClassifier):
             return self.batch_size <= RUNNING_BATCH and self.code_size <= RUNNING_BITS
         return bool(self.running_tables)
 
-    def penalty(self, net, cell, out, groups, noise, **rows):
-        if self._runs():
-            return net.running[cell](out.theta, groups, weights=rows["weights"])
-        return super().penalty(net, cell, out, groups, noise, **rows)
+    @property
+    def max_validation_rows(self):  # type: ignore[override]
+        return WIDE_ROWS if self.code_size > EXACT_BITS else None
 
-    def leakage(self, theta, groups, *, noise, **rows):
-        if theta.shape[-1] <= EXACT_BITS:
-            return joint_information(theta, groups, **rows)
-        rows["weights"] = rows["weights"][:WIDE_ROWS]
-        return wide_information(theta[:WIDE_ROWS], groups[:WIDE_ROWS], noise=noise[:WIDE_ROWS], **rows)
+    def penalty(self, net, cell, theta, groups, *, noise):
+        if self._runs():
+            return net.running[cell](theta, groups)
+        return super().penalty(net, cell, theta, groups, noise=noise)
+
+    def leakage(self, theta, groups, *, noise):
+        if self.code_size <= EXACT_BITS:
+            return joint_information(theta, groups)
+        return wide_information(theta, groups, noise=noise)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from .entropy import LN2
-from .group_means import group_weights
+from .group_means import WeighedGroups, group_weights
 from .neuronwise import neuronwise_information
 from .tables import table_information
 from .transport import transport_bound
@@ -19,7 +19,7 @@ _CANDIDATES = 64
 @torch.no_grad()
 def information_bounds(
     theta: Tensor,
-    groups: Tensor,
+    groups: Tensor | WeighedGroups,
     *,
     weights: Tensor | None = None,
     prior: Tensor | None = None,

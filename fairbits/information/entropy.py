@@ -26,7 +26,7 @@ def binary_entropy(p: Tensor) -> Tensor:
     with torch.no_grad():
         value = (torch.special.entr(p) + torch.special.entr(1 - p)) / LN2
         slope = (safe_log(1 - p) - safe_log(p)) / LN2
-    return with_gradient(p[..., None, None], value, slope[..., None, None])
+    return with_gradient(p, value, slope)
 
 
 def binary_entropy_from_logits(z: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ def safe_log(p: Tensor) -> Tensor:
 def mixture_divergence(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the mixture, the pointwise divergences of the groups from it and the log-ratios, in nats.
 
-    With x = (P_s - P)/P: P [(1+x) ln(1+x) - x], never negative, and ln(1+x), set to 0 where P_s = 0.
+    With x = (P_s - P)/P: P_s ln(1+x) - (P_s - P), never negative, and ln(1+x), set to 0 where P_s = 0.
     Taking log1p of a small x keeps float32 accurate for an information of 1e-8 bits, where ln P_s - ln P
     is not.
 
@@ -65,8 +65,9 @@ def mixture_divergence(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, T
     -------
     mixture (..., 1, cells), divergence (..., K, cells), log_ratio (..., K, cells)
     """
-    mixture = (prior.unsqueeze(-1) * tables).sum(-2, keepdim=True)
+    mixture = prior.unsqueeze(-2) @ tables
     floor = mixture.clamp(min=torch.finfo(mixture.dtype).tiny)
-    x, ratio = (tables - mixture) / floor, tables / floor
-    log_ratio = torch.where(x.abs() < 0.5, torch.log1p(x.clamp(-0.5, 0.5)), safe_log(ratio))
-    return mixture, mixture * (ratio * log_ratio - x), log_ratio * (tables > 0)
+    excess = tables - mixture
+    x, logarithm = excess / floor, torch.xlogy(tables > 0, tables / floor)  # xlogy(0, 0) = 0
+    log_ratio = torch.where(x > -0.5, torch.log1p(x), logarithm)
+    return mixture, tables * log_ratio - excess, log_ratio

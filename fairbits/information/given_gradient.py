@@ -1,11 +1,9 @@
 """A value whose gradient is known in closed form: autograd never sees the logarithms."""
 
 import inspect
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 
 def with_gradient(x: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
@@ -13,18 +11,38 @@ def with_gradient(x: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
 
     Parameters
     ----------
-    x : (..., a, b)
-    value : (...), computed from x without a graph
-    gradient : (..., a, b), likewise
+    x : any shape
+    value : like x with some dimensions of size 1, each value a function of the numbers it would be broadcast to;
+        computed without a graph
+    gradient : like x, likewise
 
     Examples
     --------
     >>> x = torch.zeros(1, 1, requires_grad=True)
-    >>> with_gradient(x, torch.tensor(5.0), torch.tensor([[7.0]])).backward()
+    >>> with_gradient(x, torch.tensor([[5.0]]), torch.tensor([[7.0]])).backward()
     >>> x.grad.item()
     7.0
     """
-    return _GivenGradient.apply(x, value, gradient)
+    reduced = [i for i, (own, all_) in enumerate(zip(value.shape, x.shape, strict=True)) if own != all_]
+    slope = x * gradient
+    slope = slope.sum(reduced, keepdim=True) if reduced else slope
+    if slope.requires_grad and not in_transform():
+        slope.register_hook(_refuse_second_order)
+    return value + (slope - slope.detach())  # the value itself, and the slope's gradient
+
+
+def _refuse_second_order(upstream: Tensor) -> None:
+    """Raise in a backward pass that records itself: the given gradient is a constant to it."""
+    if torch.is_grad_enabled():
+        raise RuntimeError(
+            "fairbits' information measures can be differentiated once only, their gradients are given in closed form; "
+            "call backward or grad without create_graph=True."
+        )
+
+
+def in_transform() -> bool:
+    """Say whether a torch.func transform is running, where values cannot be looked at."""
+    return torch._C._functorch.maybe_current_level() is not None
 
 
 def batch_first(batch_size: int, dims: tuple[int | None, ...], tensors: tuple[Tensor, ...]) -> list[Tensor]:
@@ -42,24 +60,3 @@ def signature_once(function: type) -> type:
     """
     function.forward.__signature__ = inspect.signature(function.forward)  # type: ignore[attr-defined]
     return function
-
-
-@signature_once
-class _GivenGradient(torch.autograd.Function):
-    @staticmethod
-    def forward(x: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
-        return value.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[2])
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
-        (gradient,) = ctx.saved_tensors
-        return upstream[..., None, None] * gradient, None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
-        return _GivenGradient.apply(*batch_first(info.batch_size, in_dims, tensors)), 0

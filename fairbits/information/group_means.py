@@ -1,18 +1,29 @@
 """Rows and groups become normalised row weights: a group mean is one matrix product with them."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
+
+from .given_gradient import in_transform
+
+
+class WeighedGroups(NamedTuple):
+    """Groups made ready for many measurements; every measure takes them in place of group numbers."""
+
+    row_weights: Tensor  # (..., K, n): each present group's row sums to 1, an absent group's is 0
+    prior: Tensor  # (..., K)
 
 
 def group_weights(
     theta: Tensor,
-    groups: Tensor,
+    groups: Tensor | WeighedGroups,
     *,
     weights: Tensor | None = None,
     prior: Tensor | None = None,
     n_groups: int | None = None,
     check_values: bool = False,
-) -> tuple[Tensor, Tensor]:
+) -> WeighedGroups:
     """Return each group's normalised row weights and the groups' probabilities.
 
     A present group's row of weights sums to 1, so ``row_weights @ theta`` are the group means; an absent
@@ -22,7 +33,7 @@ def group_weights(
     Parameters
     ----------
     theta : (..., n, m) tensor, only shape, dtype and device are used unless values are checked
-    groups : (..., n) integers 0..K-1
+    groups : (..., n) integers 0..K-1, or `WeighedGroups`, which are returned as they are
     weights : (..., n) non-negative row weights, 1 by default
     prior : (..., K) probabilities of the groups, by default their share of the weight
     n_groups : K, fixed beforehand; needed under ``torch.func.vmap``. When it is given, values are trusted
@@ -41,19 +52,45 @@ def group_weights(
     >>> prior
     tensor([0.3333, 0.6667])
     """
+    if isinstance(groups, WeighedGroups):
+        return groups
     check_shapes(theta, groups, weights, prior, n_groups)
-    if (check_values or n_groups is None) and not _transformed():
+    if (check_values or n_groups is None) and not in_transform():
         _check_values(theta, groups, weights, prior, n_groups)
     n_groups = _count_groups(groups, prior, n_groups)
-    with torch.no_grad():
-        member = groups.unsqueeze(-2) == torch.arange(n_groups, device=theta.device).unsqueeze(-1)
-        mass = member.to(theta.dtype)
-        if weights is not None:
-            mass = mass * weights.to(theta.dtype).unsqueeze(-2)
-        mass = mass.expand(*theta.shape[:-2], *mass.shape[-2:])  # (..., K, n)
-        total = mass.sum(-1)  # (..., K)
-        share = total if prior is None else prior.to(theta.dtype) * (total > 0)
-        return mass / _nonzero(total).unsqueeze(-1), share / _nonzero(share.sum(-1, keepdim=True))
+    row_weights, prior = weigh_groups(groups, weights=weights, prior=prior, n_groups=n_groups, dtype=theta.dtype)
+    lead = theta.shape[:-2]
+    return WeighedGroups(row_weights.expand(*lead, *row_weights.shape[-2:]), prior.expand(*lead, n_groups))
+
+
+@torch.no_grad()
+def weigh_groups(
+    groups: Tensor,
+    *,
+    n_groups: int,
+    weights: Tensor | None = None,
+    prior: Tensor | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> WeighedGroups:
+    """Return what the measures need of the groups, once for many calls; values are trusted.
+
+    Parameters as in `group_weights`; any leading dimensions, for example all batches of an epoch.
+
+    Examples
+    --------
+    >>> weigh_groups(torch.tensor([0, 1, 1]), n_groups=2).prior
+    tensor([0.3333, 0.6667])
+    """
+    member = groups.unsqueeze(-2) == torch.arange(n_groups, device=groups.device).unsqueeze(-1)
+    mass = member.to(dtype)  # (..., K, n)
+    if weights is not None:
+        mass = mass * weights.to(dtype).unsqueeze(-2)
+    total = mass.sum(-1, keepdim=True)  # (..., K, 1)
+    share = total if prior is None else prior.to(dtype).unsqueeze(-1) * (total > 0)
+    tiny = torch.finfo(dtype).tiny
+    return WeighedGroups(
+        mass / total.clamp(min=tiny), (share / share.sum(-2, keepdim=True).clamp(min=tiny)).squeeze(-1)
+    )
 
 
 def check_shapes(
@@ -102,15 +139,6 @@ def _count_groups(groups: Tensor, prior: Tensor | None, n_groups: int | None) ->
         return n_groups
     if prior is not None:
         return prior.shape[-1]
-    if _transformed():
+    if in_transform():
         raise ValueError("n_groups is None, but the number of groups cannot depend on data under vmap; give n_groups")
     return int(groups.max()) + 1
-
-
-def _transformed() -> bool:
-    """Say whether a torch.func transform is running, where values cannot be looked at."""
-    return torch._C._functorch.maybe_current_level() is not None
-
-
-def _nonzero(x: Tensor) -> Tensor:
-    return torch.where(x > 0, x, 1)

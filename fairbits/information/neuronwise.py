@@ -3,49 +3,14 @@
 import torch
 from torch import Tensor
 
+from .entropy import LN2, mixture_divergence
 from .given_gradient import with_gradient
-from .group_means import group_weights
-from .tables import information_and_slope
-
-
-def bit_tables(
-    theta: Tensor,
-    groups: Tensor,
-    *,
-    weights: Tensor | None = None,
-    prior: Tensor | None = None,
-    n_groups: int | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Return the probabilities of 0 and 1 of every bit in every group, and the groups' probabilities.
-
-    Arguments as in `word_tables`, at any width.
-
-    Returns
-    -------
-    tables (..., m, K, 2) and prior (..., 1, K): m one-bit codes, ready for `table_information` and
-    `running_information`
-
-    Examples
-    --------
-    >>> bit_tables(torch.tensor([[0.5, 0.1], [0.5, 0.9]]), torch.tensor([0, 1]))[0]
-    tensor([[[0.5000, 0.5000],
-             [0.5000, 0.5000]],
-    <BLANKLINE>
-            [[0.9000, 0.1000],
-             [0.1000, 0.9000]]])
-    """
-    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
-    return _bit_tables(theta, row_weights), prior.unsqueeze(-2)
-
-
-def _bit_tables(theta: Tensor, row_weights: Tensor) -> Tensor:
-    zeros, ones = row_weights @ (1 - theta), row_weights @ theta  # not 1 - ones: exact near 1 too
-    return torch.stack([zeros.mT, ones.mT], -1)
+from .group_means import WeighedGroups, group_weights
 
 
 def neuronwise_information(
     theta: Tensor,
-    groups: Tensor,
+    groups: Tensor | WeighedGroups,
     *,
     weights: Tensor | None = None,
     prior: Tensor | None = None,
@@ -68,7 +33,35 @@ def neuronwise_information(
     """
     row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
     with torch.no_grad():
-        value, slope = information_and_slope(_bit_tables(theta, row_weights), prior.unsqueeze(-2))
-        zero, one = slope.unbind(-1)
-        gradient = (one - zero) @ row_weights  # (..., m, n)
-    return with_gradient(theta.mT.unsqueeze(-2), value, gradient.unsqueeze(-2))
+        cells = _cells(theta, row_weights)
+        _, divergence, log_ratio = mixture_divergence(cells, prior)
+        share = prior.unsqueeze(-1) / LN2
+        value = torch.add(*(share.mT @ divergence).chunk(2, -1))  # (..., 1, m)
+        zero, one = (share * log_ratio).chunk(2, -1)
+        gradient = row_weights.mT @ (one - zero)  # (..., n, m)
+    return with_gradient(theta, value, gradient).squeeze(-2)
+
+
+def neuronwise_penalty(theta: Tensor, groups: WeighedGroups) -> Tensor:
+    """Return the sum over bits of `neuronwise_information`, in bits, in a form made for training steps.
+
+    sum_s pi_s <cells_s, stop_gradient log2(cells_s / cells)>: the same gradient with half the operations, and the same
+    value but for the rounding of its terms (1e-7 bits in float32, where the other is exact to a fraction of itself).
+
+    Examples
+    --------
+    >>> theta = torch.tensor([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5], [0.1, 0.5]])
+    >>> neuronwise_penalty(theta, weigh_groups(torch.tensor([0, 0, 1, 1]), n_groups=2))
+    tensor(0.5310)
+    """
+    row_weights, prior = groups
+    with torch.no_grad():
+        _, _, log_ratio = mixture_divergence(_cells(theta, row_weights), prior)
+        zero, one = (prior.unsqueeze(-1) / LN2 * log_ratio).chunk(2, -1)
+        constant, gradient = zero.sum((-2, -1)), row_weights.mT @ (one - zero)
+    return (theta * gradient).sum((-2, -1)) + constant
+
+
+def _cells(theta: Tensor, row_weights: Tensor) -> Tensor:
+    """Return every bit's chances of 0, then of 1, in each group.  (..., K, 2m)"""
+    return row_weights @ torch.cat([1 - theta, theta], -1)

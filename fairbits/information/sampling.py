@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import threshold
 
 from .entropy import LN2, mixture_divergence
-from .group_means import group_weights
+from .group_means import WeighedGroups, group_weights
 
 CLAMP = 1e-6
 _CHUNK_NUMBERS = 2**20  # likelihoods held at a time: 4 MB in float32
@@ -17,7 +17,7 @@ _NEGLIGIBLE = 1e-30  # beside the largest likelihood; smaller numbers only slow 
 @torch.no_grad()
 def monte_carlo_information(
     theta: Tensor,
-    groups: Tensor,
+    groups: Tensor | WeighedGroups,
     n_draws: int,
     generator: torch.Generator | None = None,
     *,

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from .entropy import LN2
-from .group_means import group_weights
+from .group_means import WeighedGroups, group_weights
 from .sampling import CLAMP, draw_codes, drawn_divergences, relative_tables
 from .tables import table_information
 from .words import mean_words
@@ -15,7 +15,7 @@ EXACT_BITS = 16
 @torch.no_grad()
 def information_sandwich(
     theta: Tensor,
-    groups: Tensor,
+    groups: Tensor | WeighedGroups,
     *,
     weights: Tensor | None = None,
     prior: Tensor | None = None,

@@ -5,13 +5,13 @@ from torch import Tensor
 
 from .entropy import LN2, mixture_divergence
 from .given_gradient import with_gradient
-from .group_means import group_weights
+from .group_means import WeighedGroups, group_weights
 from .words import MAX_BITS, mean_words
 
 
 def word_tables(
     theta: Tensor,
-    groups: Tensor,
+    groups: Tensor | WeighedGroups,
     *,
     weights: Tensor | None = None,
     prior: Tensor | None = None,
@@ -69,20 +69,15 @@ def table_information(tables: Tensor, prior: Tensor) -> Tensor:
     tensor(0.5310)
     """
     with torch.no_grad():
-        value, slope = information_and_slope(tables, prior)
-    return with_gradient(tables, value, slope)
-
-
-def information_and_slope(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the information (...), in bits, and its derivative with respect to the tables, without a graph."""
-    _, divergence, log_ratio = mixture_divergence(tables, prior)
-    share = prior.unsqueeze(-1) / LN2
-    return (share * divergence).sum((-2, -1)), share * log_ratio
+        _, divergence, log_ratio = mixture_divergence(tables, prior)
+        share = prior.unsqueeze(-1) / LN2
+        value, slope = (share * divergence).sum((-2, -1), keepdim=True), share * log_ratio
+    return with_gradient(tables, value, slope).squeeze((-2, -1))
 
 
 def joint_information(
     theta: Tensor,
-    groups: Tensor,
+    groups: Tensor | WeighedGroups,
     *,
     weights: Tensor | None = None,
     prior: Tensor | None = None,
@@ -116,7 +111,7 @@ def running_information(tables: Tensor, prior: Tensor, running: Tensor, beta: fl
 
     Parameters
     ----------
-    tables, prior : from `word_tables` or `bit_tables`
+    tables, prior : from `word_tables`
     running : like tables; zeros at the start
     beta : share of the past, 0.9 to 0.98
 
@@ -139,7 +134,7 @@ def running_information(tables: Tensor, prior: Tensor, running: Tensor, beta: fl
 
 def total_variation(
     theta: Tensor,
-    groups: Tensor,
+    groups: Tensor | WeighedGroups,
     *,
     weights: Tensor | None = None,
     prior: Tensor | None = None,

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from .entropy import LN2, safe_log
 from .given_gradient import with_gradient
-from .group_means import group_weights
+from .group_means import WeighedGroups, group_weights
 from .sampling import draw_chunks, log_terms, posterior_divergence, relative_likelihood
 
 CLAMP = 1e-3
@@ -13,7 +13,7 @@ CLAMP = 1e-3
 
 def wide_information(
     theta: Tensor,
-    groups: Tensor,
+    groups: Tensor | WeighedGroups,
     *,
     weights: Tensor | None = None,
     prior: Tensor | None = None,
@@ -49,7 +49,7 @@ def wide_information(
     with torch.no_grad():
         p = theta.clamp(CLAMP, 1 - CLAMP)
         value, gradient = local_expectation(p, (noise < p).to(p.dtype), row_weights, prior)
-    return with_gradient(theta, value, gradient)
+    return with_gradient(theta, value[..., None, None], gradient).squeeze((-2, -1))
 
 
 def local_expectation(p: Tensor, codes: Tensor, row_weights: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ def draw_bits(theta: Tensor, noise: Tensor | float) -> Tensor:
     >>> draw_bits(torch.tensor([0.2, 0.9]), torch.tensor([0.5, 0.5]))
     tensor([0., 1.])
     """
-    return (noise < theta).to(theta.dtype) + (theta - theta.detach())
+    return (noise < theta) + (theta - theta.detach())  # exactly 0 or 1, and theta's gradient
 
 
 class StochasticBinary(nn.Module):

@@ -34,7 +34,7 @@ def dense_layers(sizes: Sequence[int], *, binary: bool = False) -> nn.Sequential
     """Stack dense layers of the given sizes: ReLU, or sign weights and threshold activations when `binary`."""
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise(sizes):
-        layers += [BinaryLinear(n_in, n_out, binary=binary), DeterministicBinary() if binary else nn.ReLU()]
+        layers += [BinaryLinear(n_in, n_out), DeterministicBinary()] if binary else [nn.Linear(n_in, n_out), nn.ReLU()]
     return nn.Sequential(*layers)
 
 
@@ -67,9 +67,10 @@ class CodeNet(nn.Module):
         super().__init__()
         sizes = (n_features, *hidden_sizes)
         self.features = dense_layers(sizes, binary=binary)
-        self.logits = BinaryLinear(sizes[-1], code_size, binary=binary)
+        linear = BinaryLinear if binary else nn.Linear
+        self.logits = linear(sizes[-1], code_size)
         self.activation = StochasticBinary(temperature, noise_floor)
-        self.head = BinaryLinear(code_size, n_classes, binary=binary)
+        self.head = linear(code_size, n_classes)
         draws = torch.quasirandom.SobolEngine(code_size, scramble=True, seed=0).draw(FIXED_DRAWS)
         self.register_buffer("fixed_noise", draws, persistent=False)
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from fairbits.information import running_information, table_information, word_tables
+from fairbits.information import WeighedGroups, running_information, table_information, word_tables
 
 
 class RunningInformation(nn.Module):
@@ -22,8 +22,8 @@ class RunningInformation(nn.Module):
         self.beta = beta
         self.register_buffer("tables", torch.zeros(n_groups, 2**code_size), persistent=False)
 
-    def forward(self, theta: Tensor, groups: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        tables, prior = word_tables(theta, groups, weights=weights, n_groups=self.tables.shape[-2])
+    def forward(self, theta: Tensor, groups: Tensor | WeighedGroups) -> tuple[Tensor, Tensor]:
+        tables, prior = word_tables(theta, groups, n_groups=self.tables.shape[-2])
         if not self.training:
             information = table_information(tables, prior)
             return information, information.detach()

@@ -1,5 +1,6 @@
 """Adam for a stack: every replica has its own learning rate, decay and step count."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,28 +19,46 @@ class StackAdam:
 
     def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor, betas=(0.9, 0.999), eps=1e-8):
         self.parameters = parameters
-        self.learning_rate, self.weight_decay = learning_rate.unsqueeze(-1), weight_decay.unsqueeze(-1)
+        # Per-replica scalars live in numpy: arithmetic on a few numbers is several times faster there.
+        self.learning_rate, self.weight_decay = (
+            a.cpu().double().numpy()[:, None] for a in (learning_rate, weight_decay)
+        )
         self.betas, self.eps = betas, eps
         self.mean, self.square = torch.zeros_like(parameters), torch.zeros_like(parameters)
-        self.steps = torch.zeros_like(self.learning_rate)
+        self.steps = np.zeros_like(self.learning_rate)
         self._decays = bool(weight_decay.any())
 
     def step(self, gradient: Tensor, active: Tensor | None = None) -> None:
         """Move one step; replicas whose `active` (R,) is 0 keep parameters and state."""
-        on: Tensor | float = 1.0 if active is None else active.unsqueeze(-1)
+        before = None if active is None else [t.clone() for t in (self.parameters, self.mean, self.square)]
+        self._step(gradient)
+        if active is not None and before is not None:
+            for now, old in zip((self.parameters, self.mean, self.square), before, strict=True):
+                now.copy_(torch.where(active.unsqueeze(-1) > 0, now, old))
+            self.steps -= active.cpu().numpy()[:, None] == 0
+
+    def _step(self, gradient: Tensor) -> None:
         first, second = self.betas
-        self.steps += on
-        self.mean.lerp_(gradient, (1 - first) * on)
-        self.square.lerp_(gradient * gradient, (1 - second) * on)
-        count = self.steps.clamp(min=1)  # a replica may not have begun
-        rate = self.learning_rate * on
-        scale = (self.square / (1 - second**count)).sqrt_().add_(self.eps)
+        self.steps += 1
         if self._decays:
-            self.parameters.mul_(1 - rate * self.weight_decay)
-        self.parameters.addcdiv_(self.mean * (-rate / (1 - first**count)), scale)
+            self.parameters.mul_(self._column(1 - self.learning_rate * self.weight_decay))
+        self.mean.lerp_(gradient, 1 - first)
+        self.square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        # mean_hat rate / (sqrt(square_hat) + eps), with all that is one number per replica in the denominator
+        factor = (1 - first**self.steps) / self.learning_rate
+        scale = self._column(factor / np.sqrt(1 - second**self.steps))
+        denominator = self.square.sqrt().mul_(scale).add_(self._column(factor * self.eps))
+        self.parameters.addcdiv_(self.mean, denominator, value=-1)
+
+    def _column(self, values: np.ndarray) -> Tensor | float:
+        """Return one number per replica, (R, 1), to be broadcast over its parameters."""
+        if len(values) == 1:
+            return float(values[0, 0])
+        return torch.from_numpy(values.astype(np.float32)).to(self.parameters)
 
     def keep(self, replicas: Tensor, parameters: Tensor) -> None:
         """Go on with some of the replicas, whose parameters now live in `parameters`."""
         self.parameters = parameters
-        for name in ("learning_rate", "weight_decay", "mean", "square", "steps"):
-            setattr(self, name, getattr(self, name)[replicas])
+        self.mean, self.square = self.mean[replicas], self.square[replicas]
+        for name in ("learning_rate", "weight_decay", "steps"):
+            setattr(self, name, getattr(self, name)[replicas.cpu().numpy()])

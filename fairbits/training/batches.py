@@ -1,6 +1,6 @@
 """Rows into batches: stratified by group, the same for a replica alone and in a stack."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ class Batch(NamedTuple):
     s: Tensor  # (n, columns) group index of each sensitive column
     weight: Tensor  # (n,) row weights: they sum to 1, padding has 0
     noise: Tensor  # (n, noise_size) uniforms for the network's draws
+    prepared: Any = ()  # tensors in nested tuples: what the method computed of y, s and weight beforehand
 
 
 class TrainingData(NamedTuple):
@@ -24,6 +25,11 @@ class TrainingData(NamedTuple):
     s: Tensor
     weight: Tensor
     strata: Tensor  # (n,) batches hold each stratum's share of the rows
+
+    def inputs(self, rows: Tensor) -> Tensor:
+        """Return x of rows (..., n)."""
+        # index_select copies whole rows: three times as fast as x[rows]
+        return self.x.index_select(0, rows.reshape(-1)).view(*rows.shape, *self.x.shape[1:])
 
     def normalised_weight(self, rows: Tensor, mask: Tensor) -> Tensor:
         """Return the weights of rows (..., n), without padding (`mask` 0), summing to 1; all 0 if all is padding."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, repeat
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +13,7 @@ from fairbits.training.batches import Batch, StratifiedBatches, TrainingData
 from fairbits.training.stack import Stack, load_replica
 
 STEPS_BETWEEN_VALIDATIONS = 10
+Prepare = Callable[[Tensor, Tensor, Tensor], Any]
 Loss = Callable[..., dict[str, Tensor]]  # (net, batch, scalars) -> terms with "total", all scalars
 
 
@@ -45,6 +48,7 @@ def train(
     evaluate: Loss,
     schedule: Schedule,
     *,
+    prepare: Prepare | None = None,
     select: Callable[[Replica, Tensor], float] | None = None,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> None:
@@ -54,10 +58,12 @@ def train(
     ----------
     loss : (net, batch, scalars) -> terms; "total" is minimised on batches
     evaluate : the same for a full pass over the validation rows; the epoch with the smallest "total" is kept
+    prepare : (y, s, weight) -> nested tuples of tensors, for all batches of an epoch at once; each batch gets its part
+        as ``batch.prepared``
     select : another criterion, to be minimised: (replica, evaluate's "probabilities") -> value, on plain tensors
     on_epoch : called with (epochs done, epochs at most)
     """
-    run = _Run(replicas, data, loss, evaluate, schedule, select)
+    run = _Run(replicas, data, loss, evaluate, schedule, prepare or (lambda *_: ()), select)
     most = max(run.max_epochs)
     for epoch in range(most):
         run.epoch(epoch)
@@ -70,8 +76,8 @@ def train(
 class _Run:
     """The state of one call of `train`. Replicas that have stopped leave the stack."""
 
-    def __init__(self, replicas, data: TrainingData, loss: Loss, evaluate: Loss, schedule: Schedule, select):
-        self.replicas, self.select = list(replicas), select
+    def __init__(self, replicas, data: TrainingData, loss: Loss, evaluate: Loss, schedule: Schedule, prepare, select):
+        self.replicas, self.prepare, self.select = list(replicas), prepare, select
         self.data, self.loss, self.evaluate, self.schedule = data, loss, evaluate, schedule
         self.device = data.x.device
         self.stack = Stack([r.net for r in self.replicas])
@@ -104,21 +110,29 @@ class _Run:
 
     def _train_epoch(self, epoch: int) -> list[dict[str, float]]:
         """Take every replica once through its rows; return the mean terms."""
-        rows, mask, noise = self._draw_epoch()
+        rows, mask, noise = self._draw_epoch()  # (R, steps, ...)
         y, s, weight = self.data.y[rows], self.data.s[rows], self.data.normalised_weight(rows, mask)
-        active = mask.amax(-1)  # (R, steps): replicas with fewer rows may have fewer steps
-        all_active = bool(active.all())
         ramp = self._ramp(epoch, rows.shape[1])
+        active = mask.amax(-1)  # (R, steps): replicas with fewer rows may have fewer steps
+        turns = [None] * rows.shape[1] if active.all() else active.unbind(1)
+        scalars = self.stack.unstacked(self.scalars)
+        rest = Batch(rows, y, s, weight, noise, self.prepare(y, s, weight))
         collected: list[dict[str, Tensor]] = []
         self.stack.training(True)
-        for step in range(rows.shape[1]):
-            x = self.data.x[rows[:, step]]
-            batch = Batch(x, y[:, step], s[:, step], weight[:, step], noise[:, step])
-            terms = self.stack.map(self.loss, batch, {**self.scalars, "ramp": ramp[:, step]})
-            self.adam.step(self.stack.gradient(terms["total"]), None if all_active else active[:, step])
+        for batch, ramp_now, turn in zip(self._by_step(rest), self._by_step(ramp), turns, strict=True):
+            batch = batch._replace(x=self.data.inputs(batch.x))
+            terms = self.stack.map(self.loss, batch, {**scalars, "ramp": ramp_now})
+            self.adam.step(self.stack.gradient(terms["total"]), turn)
             collected.append({name: value.detach() for name, value in terms.items()})
-        sums = {name: torch.stack([terms[name] for terms in collected], 1) for name in collected[0]}  # (R, steps)
-        return _records({name: (value * active).sum(1) / active.sum(1) for name, value in sums.items()})
+        terms = {name: torch.stack([t[name] for t in collected]).view(-1, len(self.stack)) for name in collected[0]}
+        return _records({name: (value * active.T).sum(0) / active.sum(1) for name, value in terms.items()})
+
+    def _by_step(self, tree: Any) -> Sequence[Any]:
+        """Cut nested tuples of tensors (R, steps, ...) into what each step sees."""
+        if isinstance(tree, Tensor):
+            return self.stack.unstacked(tree).unbind(0 if len(self.stack) == 1 else 1)
+        steps = zip(*(self._by_step(part) for part in tree), strict=True) if tree else repeat(())
+        return [_like(tree, parts) for parts in islice(steps, max(b.steps for b in self.batches))]
 
     def _ramp(self, epoch: int, steps: int) -> Tensor:
         """Return how far the warm-up is, 0 to 1, at every step of the epoch.  (R, steps)"""
@@ -149,12 +163,15 @@ class _Run:
         noise = torch.stack([_padded(u, n) for u in self.validation_noise])
         rows, mask, noise = rows.to(self.device), mask.to(self.device), noise.to(self.device)
         weight = self.data.normalised_weight(rows, mask)
-        batch = Batch(self.data.x[rows], self.data.y[rows], self.data.s[rows], weight, noise)
-        terms = self.stack.map(self.evaluate, batch, {**self.scalars, "ramp": torch.ones_like(weight[:, 0])})
+        y, s = self.data.y[rows], self.data.s[rows]
+        batch = Batch(self.data.inputs(rows), y, s, weight, noise, self.prepare(y, s, weight))
+        scalars = {**self.scalars, "ramp": torch.ones(len(rows), device=self.device)}
+        terms = self.stack.map(self.evaluate, self.stack.unstacked(batch), self.stack.unstacked(scalars))
         probabilities = terms.pop("probabilities", None)  # (R, n, classes)
-        records = _records(terms)
+        records = _records({name: value.view(len(rows)) for name, value in terms.items()})
         for i, r in enumerate(self.replicas if self.select else ()):
-            records[i]["selection"] = self.select(r, probabilities[i, : len(r.validation)])
+            own = probabilities.view(len(rows), *probabilities.shape[-2:])[i]
+            records[i]["selection"] = self.select(r, own[: len(r.validation)])
         return records
 
     def _judge(self, i: int, epoch: int, trained: dict[str, float], validated: dict[str, float]) -> bool:
@@ -186,6 +203,11 @@ class _Run:
             self.stack.keep(index)
             self.adam.keep(index, self.stack.flat)
             self.scalars = {name: value[index] for name, value in self.scalars.items()}
+
+
+def _like(tree: tuple, parts: tuple) -> tuple:
+    """Return the parts as the same kind of (named) tuple."""
+    return tree._make(parts) if hasattr(tree, "_make") else tuple(parts)
 
 
 def _padded(rows: Tensor, n: int) -> Tensor:

@@ -23,8 +23,8 @@ class _Call(nn.Module):
 class Stack:
     """The parameters of R networks in one matrix, and functions of a network mapped over all of them.
 
-    ``map(function, *args)`` calls ``function(net, *args)`` for every replica at once by `torch.func.vmap`; the
-    arguments' leading dimension is the replica. A single network is called directly: the same function, no vmap.
+    ``map(function, *args)`` calls ``function(net, *args)`` for every replica at once by `torch.func.vmap`; the leading
+    dimension of arguments and results is the replica. A stack of one is the plain call, without that dimension.
 
     >>> stack = Stack([nn.Linear(3, 2) for _ in range(4)])
     >>> stack.map(lambda net, x: net(x), torch.ones(4, 5, 3)).shape
@@ -55,19 +55,33 @@ class Stack:
         }
 
     def map(self, function: Callable, *args: Any) -> Any:
-        """Return function(net, *args) of every replica, stacked."""
+        """Return function(net, *args) of every replica."""
         if len(self) == 1:
-            return _each(function(self._template.net, *_each(args, lambda t: t[0])), lambda t: t.unsqueeze(0))
+            return function(self._template.net, *args)
         # A function with randomness of its own would not be the same in a stack as alone: noise is an argument.
         return vmap(lambda *a: self._call(function, *a), randomness="error")(self.leaves, self.buffers, *args)
 
     def _call(self, function: Callable, leaves: dict, buffers: dict, *args: Any) -> Any:
         return functional_call(self._template, (leaves, buffers), (function, *args))
 
+    def unstacked(self, tree: Any) -> Any:
+        """Return tensors in nested dicts and tuples as `map` takes them: a stack of one has no replica dimension."""
+        if len(self) > 1:
+            return tree
+        if isinstance(tree, dict):
+            return {key: self.unstacked(value) for key, value in tree.items()}
+        if isinstance(tree, tuple):
+            parts = [self.unstacked(part) for part in tree]
+            return tree._make(parts) if hasattr(tree, "_make") else tuple(parts)
+        return tree[0]
+
     def gradient(self, total: Tensor) -> Tensor:
         """Return the derivative of every replica's total with respect to its parameters.  (R, P)"""
-        parts = torch.autograd.grad(total.sum(), list(self.leaves.values()), materialize_grads=True)
-        return torch.cat([part.reshape(len(self), -1) for part in parts], 1)
+        alone = len(self) == 1
+        parts = torch.autograd.grad(total if alone else total.sum(), list(self.leaves.values()), materialize_grads=True)
+        if alone:
+            return torch.cat([part.flatten() for part in parts]).unsqueeze(0)
+        return torch.cat([part.flatten(1) for part in parts], 1)
 
     def training(self, mode: bool) -> None:
         """Put the networks in training or evaluation mode."""
@@ -86,13 +100,3 @@ def load_replica(net: nn.Module, flat: Tensor, buffers: dict[str, Tensor]) -> No
         p.data = part.view(p.shape)
     for name, b in net.named_buffers(prefix="net"):
         b.data = buffers[name]
-
-
-def _each(tree: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """Apply a function to every tensor of nested dicts and (named) tuples."""
-    if isinstance(tree, dict):
-        return {key: _each(value, function) for key, value in tree.items()}
-    if isinstance(tree, tuple):
-        values = [_each(value, function) for value in tree]
-        return tree._make(values) if hasattr(tree, "_make") else tuple(values)
-    return function(tree)

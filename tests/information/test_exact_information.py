@@ -8,7 +8,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairbits.information import (
     binary_entropy,
-    bit_tables,
     joint_information,
     neuronwise_information,
     running_information,
@@ -125,9 +124,8 @@ def test_neuronwise_gradient_in_closed_form():
 def test_a_second_derivative_is_refused_not_wrong():
     theta, groups = random_layer(0, m=3)
     theta.requires_grad_()
-    (first,) = torch.autograd.grad(joint_information(theta, groups), theta, create_graph=True)
-    with pytest.raises(RuntimeError):
-        first.sum().backward()
+    with pytest.raises(RuntimeError, match="once"):
+        torch.autograd.grad(joint_information(theta, groups), theta, create_graph=True)
 
 
 @pytest.mark.parametrize("odd", [0, 1])
@@ -268,10 +266,3 @@ class TestRunning:
         penalty, new = running_information(tables, prior, old, 0.5)
         assert not new.requires_grad
         assert torch.autograd.grad(penalty, old, allow_unused=True) == (None,)
-
-    def test_single_bits_run_too(self):
-        theta, groups = random_layer(0, m=6)
-        tables, prior = bit_tables(theta, groups)
-        penalty, _ = running_information(tables, prior, torch.zeros_like(tables), 0.9)
-        torch.testing.assert_close(penalty, neuronwise_information(theta, groups))
-        torch.testing.assert_close(table_information(tables, prior), penalty)
