@@ -1,14 +1,18 @@
 """fairbits: rows become a few random bits that forget the sensitive attribute, and say how much they still tell."""
 
-from fairbits.encoding import TableEncoder
-from fairbits.estimators import (
-    BinaryBernoulliClassifier,
-    BinaryMIClassifier,
-    MissingSensitiveFeaturesWarning,
-    SensitiveFeatureInXWarning,
-    VanillaClassifier,
-)
-from fairbits.path import TradeoffPath
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairbits.encoding import TableEncoder
+    from fairbits.estimators import (
+        BinaryBernoulliClassifier,
+        BinaryMIClassifier,
+        MissingSensitiveFeaturesWarning,
+        SensitiveFeatureInXWarning,
+        VanillaClassifier,
+    )
+    from fairbits.path import TradeoffPath
 
 __version__ = "0.1.0"
 
@@ -21,3 +25,16 @@ __all__ = [
     "TradeoffPath",
     "VanillaClassifier",
 ]
+
+# Loaded when first asked for: torch and scikit-learn take seconds, and `fairbits --help` needs neither.
+_HOMES = {"TableEncoder": "encoding", "TradeoffPath": "path"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'fairbits' has no attribute {name!r}")
+    return getattr(import_module(f"fairbits.{_HOMES.get(name, 'estimators')}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

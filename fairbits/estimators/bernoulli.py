@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fairbits.estimators.code import CodeClassifier
-from fairbits.information import neuronwise_information, neuronwise_penalty
+from fairbits.information import neuronwise_bias, neuronwise_information, neuronwise_penalty
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -24,3 +24,6 @@ class BinaryBernoulliClassifier(CodeClassifier):
 
     def leakage(self, theta, groups, *, noise):
         return neuronwise_information(theta, groups).sum(-1)
+
+    def leakage_bias(self, theta, groups):
+        return neuronwise_bias(theta, groups).sum(-1)

@@ -6,7 +6,7 @@ from torch import nn
 
 from fairbits.estimators.code import CodeClassifier
 from fairbits.estimators.settings import setting
-from fairbits.information import joint_information, wide_information
+from fairbits.information import joint_bias, joint_information, wide_information
 from fairbits.nn import RunningInformation
 
 EXACT_BITS = 16  # up to here the penalty sums over all code words
@@ -59,3 +59,6 @@ class BinaryMIClassifier(CodeClassifier):
         if self.code_size <= EXACT_BITS:
             return joint_information(theta, groups)
         return wide_information(theta, groups, noise=noise)
+
+    def leakage_bias(self, theta, groups):
+        return joint_bias(theta, groups) if self.code_size <= EXACT_BITS else super().leakage_bias(theta, groups)

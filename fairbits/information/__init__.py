@@ -1,5 +1,6 @@
 """How much a random code of bits tells about a group: pure functions on torch tensors, in bits."""
 
+from .bias import joint_bias, neuronwise_bias
 from .bounds import information_bounds
 from .counting import SparseCountsWarning, counted_information
 from .entropy import binary_entropy, binary_entropy_from_logits
@@ -18,8 +19,10 @@ __all__ = [
     "counted_information",
     "information_bounds",
     "information_sandwich",
+    "joint_bias",
     "joint_information",
     "monte_carlo_information",
+    "neuronwise_bias",
     "neuronwise_information",
     "neuronwise_penalty",
     "running_information",

@@ -51,6 +51,7 @@ def neuronwise_penalty(theta: Tensor, groups: WeighedGroups) -> Tensor:
     Examples
     --------
     >>> theta = torch.tensor([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5], [0.1, 0.5]])
+    >>> from fairbits.information import weigh_groups
     >>> neuronwise_penalty(theta, weigh_groups(torch.tensor([0, 0, 1, 1]), n_groups=2))
     tensor(0.5310)
     """

@@ -88,11 +88,11 @@ class CodeNet(nn.Module):
         code = draw_bits(theta, noise)
         return CodeOutput(theta, code, self.head(code))
 
-    def expected(self, theta: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
+    def expected(self, theta: Tensor, of: Callable[[Tensor], Tensor], draws: int = FIXED_DRAWS) -> Tensor:
         """Return E[of(head(T)) | theta]: exact up to 10 bits, else over fixed draws for all rows.  (n, classes)"""
         if theta.shape[-1] <= EXACT_EXPECTATION_BITS:
             return word_probabilities(theta) @ of(self.head(all_words(theta)))
-        codes = (self.fixed_noise.unsqueeze(-2) < theta).to(theta.dtype)  # (draws, n, m)
+        codes = (self.fixed_noise[:draws].unsqueeze(-2) < theta).to(theta.dtype)  # (draws, n, m)
         return of(self.head(codes)).mean(0)
 
 
