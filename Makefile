@@ -20,6 +20,9 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)  ## speed and memory, as ratios in one run on one thread
 	$(BIN)/python -m benchmarks
 
+table: $(INSTALLED)  ## the numbers of the README; keeps what it has finished in results/core
+	$(BIN)/python -m benchmarks.results
+
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report,dev]'
