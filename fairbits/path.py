@@ -90,17 +90,25 @@ def stratified_folds(y: np.ndarray, s: np.ndarray, n_folds: int, random_state: A
 def held_out_scores(model: Any, X: np.ndarray, y: np.ndarray, s: np.ndarray) -> dict[str, float]:
     """Return the scores of a fitted estimator on rows X; s (n, columns) are group numbers, the worst column counts.
 
-    auc, accuracy: more is better; gpa, audc, discrimination and information (bits, of one draw of the code): less.
+    auc, accuracy: more is better; gpa, audc, discrimination: less. A method with a code also gets the scores of the
+    prediction from one drawn code (one_draw_...) and the information of one draw, in bits: less is better.
     """
-    p = model.predict_proba(X)
-    score, labels = (p[:, 1] if p.shape[1] == 2 else p), model.classes_[p.argmax(1)]
-    scores = {
-        "auc": roc_auc_score(y, score, multi_class="ovr"),
-        "accuracy": accuracy_score(y, labels),
+    scores = prediction_scores(model.predict_proba(X), model.classes_, y, s)
+    if hasattr(model, "decode"):
+        drawn = prediction_scores(model.decode(model.transform(X)), model.classes_, y, s)
+        scores |= {f"one_draw_{name}": value for name, value in drawn.items()}
+        scores["information"] = model.group_information(X, s)
+    return scores
+
+
+def prediction_scores(probabilities: np.ndarray, classes: np.ndarray, y: np.ndarray, s: np.ndarray) -> dict[str, float]:
+    """Return AUC, accuracy, GPA, AUDC and yDiscrim of predicted probabilities (n, classes)."""
+    score = probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities
+    labels = classes[probabilities.argmax(1)]
+    return {
+        "auc": float(roc_auc_score(y, score, multi_class="ovr")),
+        "accuracy": float(accuracy_score(y, labels)),
         "gpa": max(group_pairwise_accuracy_gap(y, score, sensitive_features=column) for column in s.T),
         "audc": max(discrimination_curve_area(score, sensitive_features=column) for column in s.T),
         "discrimination": max(discrimination(labels, sensitive_features=column) for column in s.T),
     }
-    if hasattr(model, "code_probabilities"):
-        scores["information"] = model.group_information(X, s)
-    return {name: float(value) for name, value in scores.items()}

@@ -28,7 +28,7 @@ def test_a_path_has_an_estimator_per_gamma_and_a_score_per_fold(table, cls):
     assert means.information.is_monotonic_decreasing
     assert means.information.iloc[-1] < means.information.iloc[0] / 5
     assert means.auc.iloc[0] > 0.85
-    assert path.summary().shape == (3, 12)
+    assert path.summary().shape == (3, 22)
 
 
 def test_scores_are_those_of_the_rows_left_out(table):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 from sklearn.base import TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -145,6 +145,16 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         """
         theta = self.code_probabilities(X)
         return (self._uniforms(*theta.shape) < theta).astype(np.uint8)
+
+    def decode(self, codes) -> np.ndarray:
+        """Return the class probabilities that the head gives to drawn codes.  (n, classes)
+
+        What a receiver of the codes can do with the model's head; `predict_proba` averages it over the randomness.
+        """
+        check_is_fitted(self)
+        codes = check_array(codes, dtype=np.float32)
+        with torch.no_grad():
+            return torch.softmax(self.net_.head(torch.from_numpy(codes).to(self.device)), -1).cpu().double().numpy()
 
     def code_probabilities(self, X) -> np.ndarray:
         """Return theta, the probability that each bit is 1: for audits, not for release.  (n, code_size)"""

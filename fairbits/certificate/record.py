@@ -1,0 +1,115 @@
+"""The record a certificate is: numbers, what they cover, and what they do not."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+COVERS = (
+    "With probability {confidence:g} over the calibration rows: whoever receives {release} and whatever they do with "
+    "it, the rates of any decision they take differ between two groups by at most the total variation bound, and no "
+    "one tells the groups apart with a balanced accuracy above the one stated."
+)
+DOES_NOT_COVER = (
+    "more draws of the same person than stated, or the bits' probabilities, logits or earlier layers",
+    "a receiver who knows the random numbers of the release",
+    "a receiver who knows more about the person than the code",
+    "rows from another distribution than the calibration rows, or groups recorded wrongly",
+    "single persons, and groups that are not listed here",
+    "a model that was chosen by looking at these calibration rows",
+)
+
+
+@dataclass(frozen=True)
+class GroupBounds:
+    """Upper confidence bounds for one sensitive column, among all rows or those of one label."""
+
+    column: str
+    label: Any  # None: all rows
+    rows: dict[str, int]  # per group
+    total_variation: float
+    balanced_accuracy: float
+    information: float | None  # bits; None within labels
+    estimated_total_variation: float  # of the calibration rows themselves
+    estimated_information: float | None
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What held-out rows prove about everyone who will ever receive the code."""
+
+    confidence: float
+    bounds: tuple[GroupBounds, ...]
+    release: dict[str, Any]
+    release_words: str
+    prior: str  # which group probabilities the information is taken at
+    exact: bool  # sums over all words, or Monte-Carlo with its own share of the error
+    asymptotic: bool
+    simultaneous: bool
+    seeded: bool  # the model draws with a fixed seed
+
+    @property
+    def total_variation(self) -> float:
+        """Bound on the demographic-parity gap of any decision made from the code: the worst column."""
+        return max(b.total_variation for b in self._overall)
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Bound on how well anyone can tell the groups: the worst column."""
+        return max(b.balanced_accuracy for b in self._overall)
+
+    @property
+    def information(self) -> float:
+        """Bound on I(T;S), in bits: the worst column."""
+        return max(b.information for b in self._overall if b.information is not None)
+
+    @property
+    def within_labels(self) -> float | None:
+        """Bound on the equalised-odds gap of any decision made from the code; None without labels."""
+        return max((b.total_variation for b in self.bounds if b.label is not None), default=None)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Calibration rows per group, as `column: group`."""
+        return {f"{b.column}: {group}": n for b in self._overall for group, n in b.rows.items()}
+
+    @property
+    def _overall(self) -> list[GroupBounds]:
+        return [b for b in self.bounds if b.label is None]
+
+    @property
+    def covers(self) -> str:
+        """Say in words what the numbers promise."""
+        text = COVERS.format(confidence=self.confidence, release=self.release_words)
+        each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
+        kind = " approximately, by a normal approximation" if self.asymptotic else ""
+        return f"{text} {each}{kind}. The information is at {self.prior}."
+
+    @property
+    def does_not_cover(self) -> tuple[str, ...]:
+        """Say in words what they do not promise."""
+        seed = ("this model as it is: it draws with a fixed seed (random_state), void for who knows it",)
+        return (*DOES_NOT_COVER, *(seed if self.seeded else ()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain lists, numbers and texts, ready for JSON."""
+        return {
+            **asdict(self),
+            "bounds": [asdict(b) for b in self.bounds],
+            "total_variation": self.total_variation,
+            "balanced_accuracy": self.balanced_accuracy,
+            "information": self.information,
+            "within_labels": self.within_labels,
+            "covers": self.covers,
+            "does_not_cover": list(self.does_not_cover),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"Certificate, confidence {self.confidence:g}{' (asymptotic)' if self.asymptotic else ''}"]
+        for b in self.bounds:
+            where = b.column if b.label is None else f"{b.column} among {b.label!r}"
+            information = "" if b.information is None else f", information <= {b.information:.4f} bits"
+            lines.append(
+                f"  {where}: total variation <= {b.total_variation:.4f} (these rows show "
+                f"{b.estimated_total_variation:.4f}), balanced accuracy <= {b.balanced_accuracy:.4f}{information}; "
+                "rows: " + ", ".join(f"{group} {n}" for group, n in b.rows.items())
+            )
+        return "\n".join([*lines, f"  {self.covers}", "  Not covered: " + "; ".join(self.does_not_cover) + "."])

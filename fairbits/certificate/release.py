@@ -1,0 +1,72 @@
+"""What leaves the house: how many draws, how much extra noise, which coarsening."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+COARSE_DRAWS = 64  # codes drawn per row to learn how often it falls into each cell
+
+
+@dataclass(frozen=True)
+class Release:
+    """What a receiver gets of each person; the numbers of a certificate hold for this and nothing more.
+
+    Parameters
+    ----------
+    draws : independent codes of the same person
+    eps : chance that a bit is flipped on release
+    coarse : word -> cell, as a table of 2^m cell numbers (words in the order of counting, first bit most significant)
+        or a function of an array of codes (n, m) of 0 and 1; None releases the code itself
+    """
+
+    draws: int = 1
+    eps: float = 0.0
+    coarse: Callable[[np.ndarray], np.ndarray] | np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.draws, int) and self.draws >= 1):
+            raise ValueError(f"draws={self.draws!r} must be a whole number of at least 1.")
+        if not 0 <= self.eps < 0.5:
+            raise ValueError(f"eps={self.eps!r} must lie in [0, 0.5): at 0.5 every bit is a fair coin.")
+        if self.coarse is not None and self.draws > 1:
+            raise ValueError(f"draws={self.draws} of a coarse code are not certified; release one draw of it.")
+
+    def theta(self, theta: Tensor) -> Tensor:
+        """Return the bits' probabilities as released: noise added, draws side by side.  (n, draws * m)"""
+        noisy = self.eps + (1 - 2 * self.eps) * theta
+        return noisy.repeat(1, self.draws)
+
+    def cell_probabilities(self, theta: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Return how often each row falls into each cell of the coarse code, from 64 draws.  (n, cells)
+
+        A mean of indicators of independent rows lies in [0, 1] like a probability does, and has the same expectation:
+        the certificate needs no correction for it.
+        """
+        theta = self.theta(theta)
+        counts = []
+        for _ in range(COARSE_DRAWS):
+            noise = torch.rand(theta.shape, generator=generator, dtype=theta.dtype)
+            counts.append(self._cells((noise < theta).to(torch.uint8).numpy()))
+        cells = np.stack(counts, 1)  # (n, draws)
+        n_cells = int(cells.max()) + 1
+        frequency = np.stack([np.bincount(row, minlength=n_cells) for row in cells]) / COARSE_DRAWS
+        return torch.from_numpy(frequency).to(theta.dtype)
+
+    def _cells(self, codes: np.ndarray) -> np.ndarray:
+        if callable(self.coarse):
+            return np.asarray(self.coarse(codes)).astype(np.int64)
+        words = codes.astype(np.int64) @ (1 << np.arange(codes.shape[1] - 1, -1, -1))
+        return np.asarray(self.coarse)[words]
+
+    def describe(self) -> str:
+        """Say in words what is released."""
+        what = "one draw" if self.draws == 1 else f"{self.draws} draws"
+        noise = f", every bit flipped with probability {self.eps:g}" if self.eps else ""
+        return f"{what} of the {'coarse code' if self.coarse is not None else 'code'} per person{noise}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"draws": self.draws, "eps": self.eps, "coarse": self.coarse is not None}

@@ -1,0 +1,183 @@
+"""The bounds' formulas, and that they cover what they say."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from fairbits.certificate import Release, SmallGroupWarning, certify
+from fairbits.certificate.bounds import empirical_bernstein, information_bound, one_set_deviation, variance_constant
+from fairbits.datasets import make_shifted_bits, make_xor
+from fairbits.information import joint_information, total_variation
+
+
+def test_the_variance_constant_is_the_supremum():
+    for smallest in (0.5, 0.3, 0.1, 0.01):
+        rho = np.linspace(1e-6, 1 / smallest, 400_001)
+        rho = rho[np.abs(rho - 1) > 1e-2]
+        ratio = rho * np.log(rho) ** 2 / (rho * np.log(rho) - rho + 1)
+        assert variance_constant(smallest) == pytest.approx(ratio.max(), rel=1e-4)
+
+
+def test_the_information_bound_solves_its_equation():
+    rows, delta, estimate = np.array([4000, 1000]), 0.05, 0.01
+    prior = rows / rows.sum()
+    bound = information_bound(estimate, rows, delta, prior) * math.log(2)
+    n, log_delta = rows.sum(), math.log(1 / delta)
+    q = (math.log(n) + math.log(1 / prior.min())) / n * log_delta / 3
+    k = variance_constant(prior.min()) / n * log_delta
+    right = estimate * math.log(2) - math.log1p(-1 / n) + q + math.sqrt(q * q + 2 * k * bound)
+    assert bound == pytest.approx(right, rel=1e-12)
+
+
+def test_bounds_tighten_with_rows_and_loosen_with_confidence():
+    assert one_set_deviation(np.array([100, 100]), 1.0, 0.05) > one_set_deviation(np.array([200, 200]), 1.0, 0.05)
+    assert one_set_deviation(np.array([100, 100]), 1.0, 0.01) > one_set_deviation(np.array([100, 100]), 1.0, 0.05)
+    assert one_set_deviation(np.array([0, 100]), 1.0, 0.05) == math.inf
+    few, many = (information_bound(0.01, np.array([n, n]), 0.05) for n in (500, 5000))
+    assert 0.01 < many < few <= 1
+
+
+def test_an_upper_limit_of_a_mean_covers():
+    rng = np.random.default_rng(0)
+    limits = [empirical_bernstein(rng.beta(0.3, 2, 200), 1.0, 0.05) for _ in range(1000)]
+    assert np.mean(np.array(limits) >= 0.3 / 2.3) >= 0.95
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+@pytest.mark.parametrize("hard", [False, True])
+def test_coverage_on_codes_of_known_truth(bits, hard):
+    """At 95 % the truth exceeds its bound in at most 5 % of samples, with drawn (hard) codes too."""
+    missed = np.zeros(3)
+    repeats = 150
+    for seed in range(repeats):
+        data = make_shifted_bits(200, n_bits=bits, delta=0.15, random_state=seed)
+        theta = data.draw_codes(seed).astype(float) if hard else data.theta
+        bound = certify(theta, sensitive_features=data.groups)
+        missed += [
+            bound.total_variation < data.total_variation,
+            bound.balanced_accuracy < (1 + data.total_variation) / 2,
+            bound.information < data.information,
+        ]
+    assert (missed <= 0.05 * repeats).all()
+
+
+def test_coverage_in_the_worst_case_of_one_hard_bit():
+    """Fair coins: the variance of the optimal event is the largest there is."""
+    rng = np.random.default_rng(0)
+    bounds = []
+    for _ in range(2000):
+        bits = (rng.random((60, 1)) < np.repeat([0.6, 0.4], 30)[:, None]).astype(float)
+        bounds.append(_quick_bound(bits, np.repeat([0, 1], 30)))
+    assert np.mean(np.array(bounds) >= 0.2) >= 0.95
+
+
+def _quick_bound(theta, groups):
+    difference = abs(theta[groups == 0].mean() - theta[groups == 1].mean())
+    return difference + one_set_deviation(np.bincount(groups), 1.0, 0.05)
+
+
+def test_the_xor_population_is_not_certified_clean():
+    data = make_xor(4000, w=5.0, random_state=0)
+    certificate = certify(data.theta, sensitive_features=data.groups)
+    assert data.neuronwise_information == pytest.approx(0)
+    assert certificate.total_variation > data.total_variation > 0.8
+    assert certificate.information > data.information > 0.8
+
+
+def test_exact_and_drawn_estimates_agree(monkeypatch):
+    from fairbits.certificate import estimates
+
+    data = make_shifted_bits(3000, n_bits=6, n_groups=3, delta=0.1, random_state=0)
+    exact = certify(data.theta, sensitive_features=data.groups)
+    monkeypatch.setattr(estimates, "EXACT_WORK", 1)
+    drawn = certify(data.theta, sensitive_features=data.groups, generator=torch.Generator().manual_seed(0))
+    assert exact.exact
+    assert not drawn.exact
+    for name in ("total_variation", "balanced_accuracy", "information"):
+        assert 0 < getattr(drawn, name) - getattr(exact, name) < 0.05
+
+
+def test_the_released_mode_is_the_one_certified():
+    data = make_shifted_bits(4000, n_bits=3, delta=0.2, random_state=0)
+    theta, groups = torch.tensor(data.theta), torch.tensor(data.groups)
+    one = certify(data.theta, sensitive_features=data.groups)
+    two = certify(data.theta, sensitive_features=data.groups, draws=2)
+    noisy = certify(data.theta, sensitive_features=data.groups, eps=0.3)
+    assert noisy.total_variation < one.total_variation < two.total_variation
+    assert two.bounds[0].estimated_total_variation == pytest.approx(total_variation(theta.repeat(1, 2), groups).item())
+    assert noisy.bounds[0].estimated_information == pytest.approx(joint_information(0.3 + 0.4 * theta, groups).item())
+
+
+def test_a_coarse_code_by_table_and_by_function():
+    data = make_shifted_bits(3000, n_bits=4, delta=0.2, random_state=0)
+    generator = torch.Generator().manual_seed(0)
+    first_bit = np.arange(16) // 8
+    by_table = certify(data.theta, sensitive_features=data.groups, coarse=first_bit, generator=generator)
+    by_function = certify(data.theta, sensitive_features=data.groups, coarse=lambda c: c[:, 0], generator=generator)
+    full = certify(data.theta, sensitive_features=data.groups)
+    assert by_table.total_variation == pytest.approx(by_function.total_variation, abs=0.02)
+    assert by_table.total_variation < full.total_variation - 0.05
+    assert "coarse" in by_table.covers
+
+
+def test_labels_columns_and_many_groups():
+    data = make_shifted_bits(6000, n_bits=3, n_groups=3, delta=0.1, random_state=0)
+    y = np.arange(6000) % 2
+    certificate = certify(data.theta, sensitive_features=data.groups, y=y)
+    assert [b.label for b in certificate.bounds] == [None, 0, 1]
+    assert certificate.within_labels >= certificate.total_variation - 0.02
+    assert sum(certificate.rows.values()) == 6000
+    together = certify(data.theta, sensitive_features=data.groups, y=y, simultaneous=True)
+    assert together.total_variation > certificate.total_variation
+    assert "hold together" in together.covers
+
+
+def test_the_record_is_plain_and_says_what_it_covers():
+    import json
+
+    data = make_shifted_bits(2000, random_state=0)
+    certificate = certify(data.theta, sensitive_features=data.groups, y=data.y)
+    text = json.dumps(certificate.to_dict())
+    assert json.loads(text)["total_variation"] == certificate.total_variation
+    assert "one draw" in certificate.covers
+    assert any("random numbers" in line for line in certificate.does_not_cover)
+    assert "Not covered" in str(certificate)
+    with pytest.raises(AttributeError):
+        certificate.confidence = 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"confidence": 1.0}, "confidence=1.0"),
+        ({"draws": 0}, "draws=0"),
+        ({"eps": 0.5}, "eps=0.5"),
+        ({"draws": 2, "coarse": np.zeros(8, int)}, "coarse"),
+        ({"prior": [0.5, 0.6]}, "prior"),
+        ({"asymptotic": True}, "300"),
+        ({"y": [1, 2]}, "y has 2"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    data = make_shifted_bits(400, n_bits=3, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        certify(data.theta, sensitive_features=data.groups, **arguments)
+
+
+def test_not_probabilities_is_an_error():
+    with pytest.raises(ValueError, match="probabilities"):
+        certify(np.full((50, 2), 1.5), sensitive_features=np.arange(50) % 2)
+
+
+def test_a_small_group_warns():
+    data = make_shifted_bits(400, n_bits=2, random_state=0)
+    groups = np.where(np.arange(400) < 5, 2, data.groups)
+    with pytest.warns(SmallGroupWarning, match="'2' has 5"):
+        certificate = certify(data.theta, sensitive_features=groups)
+    assert certificate.total_variation > 0.5
+
+
+def test_a_release_describes_itself():
+    assert Release(3, 0.1).describe() == "3 draws of the code per person, every bit flipped with probability 0.1"
