@@ -3,16 +3,21 @@
 import warnings
 from collections.abc import Sequence
 from itertools import chain
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
-from fairbits.estimators.fitting import fit_stack
-from fairbits.metrics import discrimination, discrimination_curve_area, group_pairwise_accuracy_gap
+from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder
+from fairbits.estimators import SensitiveFeatureInXWarning, fit_stack
+from fairbits.estimators.code import code_information
+from fairbits.estimators.fitting import OnEpoch, number_cells
+from fairbits.estimators.scoring import prediction_scores
 
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
@@ -26,42 +31,63 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
     gammas : the weights of the penalty; by default 0, 0.05, ..., 1
     cv : folds for the scores, stratified by label and group
     random_state : seed of the folds
+    on_epoch : called with (epochs done, epochs at most)
 
     Attributes
     ----------
     estimators_ : list of fitted estimators, one per gamma, trained on all rows
-    scores_ : frame with one row per gamma and fold: what `held_out_scores` returns for the rows left out
+    scores_ : frame with one row per gamma and fold: what `held_out_scores` returns for the rows left out, unweighted
     """
 
-    def __init__(self, estimator: Any, gammas: Sequence[float] = GAMMAS, *, cv: int = 3, random_state: Any = 0):
-        self.estimator, self.gammas, self.cv, self.random_state = estimator, gammas, cv, random_state
+    def __init__(
+        self,
+        estimator: Any,
+        gammas: Sequence[float] = GAMMAS,
+        *,
+        cv: int = 3,
+        random_state: Any = 0,
+        on_epoch: OnEpoch | None = None,
+    ):
+        self.estimator, self.gammas, self.cv = estimator, gammas, cv
+        self.random_state, self.on_epoch = random_state, on_epoch
 
-    def fit(self, X, y, *, sensitive_features, sample_weight=None, on_epoch=None):
+    def fit(self, X, y, *, sensitive_features, sample_weight=None):
         """Train (cv + 1) models per gamma; arguments as for the estimator's `fit`, sensitive features required."""
         self._check()
         data = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        table = {"X": np.asarray(X), "y": np.asarray(y)}
-        self.estimators_ = self._models()
-        fit_stack(self.estimators_, X, y, **data, on_epoch=_part(on_epoch, 0, 2))
-        s = self.estimators_[0].group_encoder_.transform(sensitive_features)
-        folds = stratified_folds(table["y"], s, self.cv, self.random_state)
-        models = [self._models() for _ in folds]
+        labels = np.asarray(y)
+        s = self._groups(sensitive_features, len(labels))
+        folds = stratified_folds(labels, s, self.cv, self.random_state)
+        estimators, models = self._models(), [self._models() for _ in folds]
+        fit_stack(estimators, X, y, **data, on_epoch=_part(self.on_epoch, 0, 2))
         rows = [train for train, _ in folds for _ in self.gammas]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # said once, of all rows
-            fit_stack(list(chain(*models)), X, y, **data, rows=rows, on_epoch=_part(on_epoch, 1, 2))
+            for said in (BinnedSensitiveFeaturesWarning, SensitiveFeatureInXWarning):
+                warnings.simplefilter("ignore", said)  # of all rows, a moment ago
+            fit_stack(list(chain(*models)), X, y, **data, rows=rows, on_epoch=_part(self.on_epoch, 1, 2))
+        self.estimators_ = estimators
         self.scores_ = pd.DataFrame(
-            {"gamma": gamma, "fold": fold, **held_out_scores(model, table["X"][test], table["y"][test], s[test])}
+            {"gamma": gamma, "fold": fold, **held_out_scores(model, _safe_indexing(X, test), labels[test], s[test])}
             for fold, (_, test) in enumerate(folds)
             for gamma, model in zip(self.gammas, models[fold], strict=True)
         )
         return self
+
+    def _groups(self, sensitive_features: Any, n: int) -> np.ndarray:
+        if sensitive_features is None:
+            raise ValueError("sensitive_features is None; a trade-off needs the columns to protect.")
+        e = self.estimator
+        encoder = GroupEncoder(groups=e.groups, n_bins=e.n_bins, min_group_size=e.min_group_size)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BinnedSensitiveFeaturesWarning)  # said by the fit
+            return encoder.fit(sensitive_features, n_rows=n).transform(sensitive_features)
 
     def _models(self) -> list[Any]:
         return [clone(self.estimator).set_params(gamma=gamma) for gamma in self.gammas]
 
     def summary(self) -> pd.DataFrame:
         """Return the mean and the standard deviation over folds of every score, one row per gamma."""
+        check_is_fitted(self, "scores_")
         return self.scores_.drop(columns="fold").groupby("gamma").agg(["mean", "std"])
 
     def _check(self) -> None:
@@ -70,10 +96,10 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
                 f"estimator={self.estimator!r} has no gamma to vary; pass a method with one, such as "
                 "BinaryMIClassifier(), not a pipeline: encode the table first."
             )
-        if not len(self.gammas):
-            raise ValueError("gammas is empty; pass the weights to try, for example [0.1, 0.3, 0.5].")
-        if self.cv < 2:
-            raise ValueError(f"cv={self.cv!r} must be at least 2 folds.")
+        if not isinstance(self.gammas, (Sequence, np.ndarray)) or not len(self.gammas):
+            raise ValueError(f"gammas={self.gammas!r} must be a list of the weights to try, such as [0.1, 0.3, 0.5].")
+        if not isinstance(self.cv, Integral) or self.cv < 2:
+            raise ValueError(f"cv={self.cv!r} must be a whole number of at least 2 folds.")
 
 
 def _part(on_epoch, part: int, parts: int):
@@ -83,8 +109,15 @@ def _part(on_epoch, part: int, parts: int):
 
 def stratified_folds(y: np.ndarray, s: np.ndarray, n_folds: int, random_state: Any) -> list:
     """Return (training rows, test rows) of folds in which every (label, group) cell has its share."""
-    cells = np.unique(np.column_stack([np.unique(y, return_inverse=True)[1], s]), axis=0, return_inverse=True)[1]
-    return list(StratifiedKFold(n_folds, shuffle=True, random_state=random_state).split(cells, cells.ravel()))
+    cells = number_cells(np.unique(y, return_inverse=True)[1], s)
+    smallest = int(np.bincount(cells).min())
+    if smallest < n_folds:
+        row = int(np.flatnonzero(np.bincount(cells)[cells] == smallest)[0])
+        raise ValueError(
+            f"{n_folds} folds need as many rows of every label in every group; the cell of row {row} has {smallest} "
+            f"(label {y[row]}). Use fewer folds, or merge groups or labels."
+        )
+    return list(StratifiedKFold(n_folds, shuffle=True, random_state=random_state).split(cells, cells))
 
 
 def held_out_scores(model: Any, X: np.ndarray, y: np.ndarray, s: np.ndarray) -> dict[str, float]:
@@ -97,18 +130,8 @@ def held_out_scores(model: Any, X: np.ndarray, y: np.ndarray, s: np.ndarray) -> 
     if hasattr(model, "decode"):
         drawn = prediction_scores(model.decode(model.transform(X)), model.classes_, y, s)
         scores |= {f"one_draw_{name}": value for name, value in drawn.items()}
-        scores["information"] = model.group_information(X, s)
+        theta = model.code_probabilities(X)
+        scores["information"] = code_information(theta, s)
+        if model.condition_on_label:
+            scores["information_within_labels"] = code_information(theta, s, y)
     return scores
-
-
-def prediction_scores(probabilities: np.ndarray, classes: np.ndarray, y: np.ndarray, s: np.ndarray) -> dict[str, float]:
-    """Return AUC, accuracy, GPA, AUDC and yDiscrim of predicted probabilities (n, classes)."""
-    score = probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities
-    labels = classes[probabilities.argmax(1)]
-    return {
-        "auc": float(roc_auc_score(y, score, multi_class="ovr")),
-        "accuracy": float(accuracy_score(y, labels)),
-        "gpa": max(group_pairwise_accuracy_gap(y, score, sensitive_features=column) for column in s.T),
-        "audc": max(discrimination_curve_area(score, sensitive_features=column) for column in s.T),
-        "discrimination": max(discrimination(labels, sensitive_features=column) for column in s.T),
-    }

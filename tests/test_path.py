@@ -1,6 +1,7 @@
 """A frontier in one call."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TradeoffPath, VanillaClassifier
@@ -52,11 +53,20 @@ def test_folds_hold_their_share_of_every_cell(table):
                 assert abs(cell[test].sum() - cell.sum() / 3) <= 1
 
 
+def test_frames_are_taken_as_they_are(table):
+    X, y, s = table
+    frame = pd.DataFrame(X, columns=list("abc"), index=np.arange(900)[::-1])
+    path = TradeoffPath(quick(), [0.3], cv=2).fit(frame, pd.Series(y), sensitive_features=pd.Series(s, name="sex"))
+    bare = TradeoffPath(quick(), [0.3], cv=2).fit(X, y, sensitive_features=s)
+    pd.testing.assert_frame_equal(path.scores_, bare.scores_)
+    assert list(path.estimators_[0].feature_names_in_) == ["a", "b", "c"]
+
+
 def test_progress_runs_from_nothing_to_everything(table):
     X, y, s = table
     seen = []
-    path = TradeoffPath(quick(), [0.1, 0.9], cv=2)
-    path.fit(X, y, sensitive_features=s, on_epoch=lambda done, most: seen.append(done / most))
+    path = TradeoffPath(quick(), [0.1, 0.9], cv=2, on_epoch=lambda done, most: seen.append(done / most))
+    path.fit(X, y, sensitive_features=s)
     assert seen == sorted(seen)
     assert seen[-1] == 1
 
@@ -65,7 +75,11 @@ def test_bad_arguments_are_named(table):
     X, y, s = table
     with pytest.raises(ValueError, match=r"VanillaClassifier.*no gamma"):
         TradeoffPath(VanillaClassifier()).fit(X, y, sensitive_features=s)
-    with pytest.raises(ValueError, match="gammas is empty"):
+    with pytest.raises(ValueError, match="sensitive_features is None"):
+        TradeoffPath(quick()).fit(X, y, sensitive_features=None)
+    with pytest.raises(ValueError, match=r"3 folds.*cell of row 0"):
+        TradeoffPath(quick(), [0.1]).fit(X, np.where(np.arange(900) < 4, 2, y), sensitive_features=s)
+    with pytest.raises(ValueError, match="gammas="):
         TradeoffPath(quick(), []).fit(X, y, sensitive_features=s)
     with pytest.raises(ValueError, match="cv=1"):
         TradeoffPath(quick(), [0.1], cv=1).fit(X, y, sensitive_features=s)

@@ -37,28 +37,29 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         are used instead
     selection : "objective" keeps the epoch with the smallest loss on the validation rows, "paper" the one with the
         largest AUC + (1 - GPA) + (1 - AUDC)
-    groups : several sensitive columns form their "intersection", or "each" is protected on its own
+    groups : several sensitive columns form their "intersection", or "each" is protected on its own and their
+        leakages add up
     n_bins : quantile bins of a numeric sensitive column with many values
     min_group_size : smaller groups are refused
     device : where torch computes
     verbose : show a progress bar
     random_state : seed of the fit; an int also makes every draw of `transform` repeatable, and then nothing is hidden
-        from a receiver who knows it. None draws from the operating system
+        from a receiver who knows it. None takes fresh randomness from the operating system
     """
 
     hidden_sizes: tuple[int, ...] = setting((64,), check=layer_sizes)
     learning_rate: float = tunable(1e-3, 1e-4, 1e-2, log=True, above=0)
     weight_decay: float = tunable(0.0, 0.0, 0.1, at_least=0)
-    batch_size: int = setting(256, at_least=1)
-    max_epochs: int = setting(100, at_least=1)
-    min_steps: int = setting(500, at_least=0)
-    patience: int = setting(20, at_least=1)
-    warmup_epochs: int = setting(5, at_least=0)
-    validation_fraction: float = setting(0.1, at_least=0, below=1)
+    batch_size: int = setting(256, at_least=1, whole=True)
+    max_epochs: int = setting(100, at_least=1, whole=True)
+    min_steps: int = setting(500, at_least=0, whole=True)
+    patience: int = setting(20, at_least=1, whole=True)
+    warmup_epochs: int = setting(5, at_least=0, whole=True)
+    validation_fraction: float = setting(0.1, at_least=0, at_most=0.9)
     selection: str = setting("objective", one_of=("objective", "paper"))
     groups: str = setting("intersection", one_of=("intersection", "each"))
-    n_bins: int = setting(4, at_least=2)
-    min_group_size: int = setting(10, at_least=1)
+    n_bins: int = setting(4, at_least=2, whole=True)
+    min_group_size: int = setting(10, at_least=1, whole=True)
     device: str = setting("cpu", check=torch_device)
     verbose: bool = False
     random_state: Any = None
@@ -121,7 +122,11 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X) -> np.ndarray:
-        """Return the probability of each class of `classes_`, one row per row of X."""
+        """Return the probability of each class of `classes_`, one row per row of X.
+
+        A function of the row itself: what is said about a drawn code, its information or a certificate, does not
+        cover it.
+        """
         return self._by_rows(X, self.probabilities)
 
     def predict(self, X) -> np.ndarray:

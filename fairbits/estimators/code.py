@@ -41,7 +41,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     """
 
     gamma: float = tunable(0.1, 0.0, 1.0, at_least=0, at_most=1)
-    code_size: int = setting(8, at_least=1)
+    code_size: int = setting(8, at_least=1, whole=True)
     temperature: float = setting(1.0, above=0)
     noise_floor: float = setting(0.0, at_least=0, below=0.5)
     binary: bool = setting(False, one_of=(False, True))
@@ -131,11 +131,14 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     # ------------------------------------------------------------------ using a fitted code
 
     def probabilities(self, net, x: Tensor) -> Tensor:
-        theta = net.theta(x)
-        if self.prediction == "expected":
-            return net.expected(theta, lambda logits: torch.softmax(logits, -1))
-        noise = torch.from_numpy(self._uniforms(*theta.shape)).to(theta.device)
-        return torch.softmax(net.head((noise < theta).to(theta.dtype)), -1)
+        return net.expected(net.theta(x), lambda logits: torch.softmax(logits, -1))
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Return the probability of each class: averaged over the code's randomness, or of one draw ("sampled").
+
+        The averaged one is a function of the row itself: what is said about one draw does not cover it.
+        """
+        return super().predict_proba(X) if self.prediction == "expected" else self.decode(self._draw(X))
 
     def transform(self, X) -> np.ndarray:
         """Draw one code per row: fresh random bits at every call.  (n, code_size) uint8
@@ -143,6 +146,9 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         This is what may be handed on. Two draws of the same person tell more than one, and `code_probabilities` tell
         everything: neither is covered by what is said about one draw.
         """
+        return self._draw(X)
+
+    def _draw(self, X) -> np.ndarray:
         theta = self.code_probabilities(X)
         return (self._uniforms(*theta.shape) < theta).astype(np.uint8)
 
@@ -153,6 +159,11 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         """
         check_is_fitted(self)
         codes = check_array(codes, dtype=np.float32)
+        if codes.shape[1] != self.code_size or not np.isin(codes, (0, 1)).all():
+            raise ValueError(
+                f"codes must be bits of shape (n, {self.code_size}), as `transform` draws them; got "
+                f"shape {codes.shape} with values from {codes.min():g} to {codes.max():g}."
+            )
         with torch.no_grad():
             return torch.softmax(self.net_.head(torch.from_numpy(codes).to(self.device)), -1).cpu().double().numpy()
 
@@ -160,20 +171,23 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         """Return theta, the probability that each bit is 1: for audits, not for release.  (n, code_size)"""
         return self._by_rows(X, lambda net, x: net.theta(x))
 
-    def information(self, X, *, sensitive_features) -> float:
-        """Return I(T;S) of one draw per row of X, in bits: the largest over sensitive columns taken each on its own.
+    def information(self, X, *, sensitive_features, y=None) -> float:
+        """Return I(T;S) of one draw per row of X, in bits; with labels y, I(T;S|Y); of several columns the worst.
 
-        Exact for these rows up to 20 bits (2^32 rows times words), else a Monte-Carlo estimate of 2,000 draws.
+        The empirical information of these rows, which errs above the population's where rows are few. Exact up to
+        20 bits (2^32 rows times words), else a Monte-Carlo estimate of 2,000 draws.
         """
         check_is_fitted(self)
         if self.group_encoder_ is None:
             raise ValueError("This estimator was fitted without sensitive_features; fit it with them first.")
-        return self.group_information(X, self.group_encoder_.transform(sensitive_features, n_rows=len(X)))
-
-    def group_information(self, X, groups: np.ndarray) -> float:
-        """Return `information` for groups that are numbered already.  (n, columns)"""
-        theta = torch.from_numpy(self.code_probabilities(X))
-        return max(_information(theta, torch.from_numpy(s)) for s in groups.T)
+        theta = self.code_probabilities(X)
+        groups = self.group_encoder_.transform(sensitive_features, n_rows=len(theta))
+        for column, names in zip(groups.T, self.groups_, strict=True):
+            if len(np.unique(column)) < 2:
+                raise ValueError(
+                    f"sensitive_features holds only {names[column[0]]!r}; pass rows of at least two groups."
+                )
+        return code_information(theta, groups, y)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name the bits: bit0, bit1, ..."""
@@ -197,9 +211,17 @@ def _mixed(values: Iterable[Tensor], cells: Iterable[tuple]) -> Tensor:
     return reduce(torch.add, (cell[1] * v if len(cell) > 1 else v for v, cell in zip(values, cells, strict=True)))
 
 
-def _information(theta: Tensor, groups: Tensor) -> float:
+def code_information(theta: np.ndarray, groups: np.ndarray, y: np.ndarray | None = None) -> float:
+    """Return the information of one draw about numbered groups (n, columns), in bits; within labels if y is given."""
+    labels = np.zeros(len(theta)) if y is None else np.asarray(y)
+    strata = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    return max(sum(len(r) / len(theta) * _information(theta[r], column[r]) for r in strata) for column in groups.T)
+
+
+def _information(theta: np.ndarray, groups: np.ndarray) -> float:
     n, m = theta.shape
+    t, s = torch.from_numpy(theta), torch.from_numpy(np.unique(groups, return_inverse=True)[1])
     if m <= 20 and n * 2**m <= EXACT_COST:
-        return float(joint_information(theta, groups))
+        return float(joint_information(t, s))
     generator = torch.Generator().manual_seed(0)
-    return float(monte_carlo_information(theta, groups, 2_000, generator=generator)[0])
+    return float(monte_carlo_information(t, s, 2_000, generator=generator)[0])

@@ -1,22 +1,24 @@
 """From a user's table to a trained stack of estimators."""
 
 import contextlib
+import copy
 import dataclasses
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 
 from fairbits.estimators.inputs import Table, read_table
+from fairbits.estimators.scoring import paper_objective, prediction_scores
 from fairbits.estimators.settings import check_settings
-from fairbits.metrics import discrimination_curve_area, group_pairwise_accuracy_gap
 from fairbits.training import Replica, Schedule, TrainingData, split_rows, train
 
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]
+_BUILDING = threading.Lock()  # networks initialise from torch's global generator, which is seeded for each
 
 
 def fit_stack(
@@ -29,34 +31,41 @@ def fit_stack(
     rows: Sequence[np.ndarray] | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> Sequence[Any]:
-    """Fit several estimators of one architecture as one tensor program; each as if it had been fitted alone.
+    """Fit several estimators of one architecture as one tensor program; the numbers are those of fitting each alone.
 
     They may differ in `random_state`, in the `stacked_settings` of their class (gamma, learning rate, ...) and in the
-    rows they see: `rows` holds one index array per estimator, for example folds. They are fitted in place and
-    returned. `on_epoch` is called with (epochs done, epochs at most).
+    rows they see: `rows` holds the row numbers of each estimator, for example folds; classes, groups and bins are those
+    of all rows. The estimators are fitted in place and returned; if anything fails they stay as they were. `on_epoch`
+    is called with (epochs done, epochs at most).
     """
-    first = estimators[0]
     _check_alike(estimators)
+    workers = [copy.copy(estimator) for estimator in estimators]
+    first = workers[0]
     table = read_table(first, X, y, sensitive_features, sample_weight)
-    for estimator in estimators:
-        _describe(estimator, first, table)
-    replicas = [_replica(e, table, None if rows is None else rows[i]) for i, e in enumerate(estimators)]
+    parts = _check_rows(rows, len(estimators), table)
+    for worker in workers:
+        _describe(worker, first, table)
+    replicas = [_replica(worker, table, part) for worker, part in zip(workers, parts, strict=True)]
     with _progress(first.verbose, len(estimators), on_epoch) as report:
         _train(first, table, replicas, report)
-    for estimator, replica in zip(estimators, replicas, strict=True):
-        estimator.net_ = replica.net.eval().requires_grad_(False)
-        estimator.history_, estimator.best_epoch_ = replica.history, replica.best_epoch
-        estimator.n_iter_ = len(replica.history)
+    for estimator, worker, replica in zip(estimators, workers, replicas, strict=True):
+        worker.net_ = replica.net.eval().requires_grad_(False)
+        worker.history_, worker.best_epoch_ = replica.history, replica.best_epoch
+        worker.n_iter_ = replica.history[-1]["epoch"] + 1
+        vars(estimator).clear()
+        vars(estimator).update(vars(worker))
     return estimators
 
 
 def _check_alike(estimators: Sequence[Any]) -> None:
+    if not estimators:
+        raise ValueError("estimators is empty; pass at least one.")
     first = estimators[0]
     free = {"random_state", *first.stacked_settings}
     for estimator in estimators:
         check_settings(estimator)
         for field in dataclasses.fields(first):
-            own, other = getattr(first, field.name), getattr(estimator, field.name)
+            own, other = getattr(first, field.name), getattr(estimator, field.name, None)
             if type(estimator) is not type(first) or (field.name not in free and own != other):
                 raise ValueError(
                     f"{type(estimator).__name__} with {field.name}={other!r} cannot train in one stack with "
@@ -64,67 +73,104 @@ def _check_alike(estimators: Sequence[Any]) -> None:
                 )
 
 
-def _describe(estimator: Any, first: Any, table: Table) -> None:
+def _check_rows(rows: Any, count: int, table: Table) -> list[np.ndarray]:
+    """Return the rows of the table that each estimator sees, all by default."""
+    if rows is None:
+        return [np.arange(len(table.y))] * count
+    if len(rows) != count:
+        raise ValueError(f"rows has {len(rows)} entries for {count} estimators; pass one index array for each.")
+    return [_check_part(np.asarray(part), i, table) for i, part in enumerate(rows)]
+
+
+def _check_part(part: np.ndarray, i: int, table: Table) -> np.ndarray:
+    if part.dtype == bool:
+        part = np.flatnonzero(part)
+    whole = part.ndim == 1 and len(part) and np.issubdtype(part.dtype, np.integer)
+    if not whole or part.min() < 0 or part.max() >= table.n_source or len(np.unique(part)) < len(part):
+        raise ValueError(f"rows[{i}] must be distinct row numbers from 0 to {table.n_source - 1}, at least one.")
+    own = np.flatnonzero(np.isin(table.source, part))
+    if len(np.unique(table.y[own])) < 2 or any(len(np.unique(column)) < 2 for column in table.s[own].T):
+        raise ValueError(f"rows[{i}] holds only one class or one group; every estimator must see at least two of each.")
+    return own
+
+
+def _describe(worker: Any, first: Any, table: Table) -> None:
     """Set what a fit knows before training; a stack shares one table."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(first, name):
-            setattr(estimator, name, getattr(first, name))
-        elif hasattr(estimator, name):
-            delattr(estimator, name)
-    estimator.classes_ = table.classes
-    estimator.group_encoder_ = table.group_encoder
-    estimator.groups_ = [] if table.group_encoder is None else table.group_encoder.names_
+            setattr(worker, name, getattr(first, name))
+        elif hasattr(worker, name):
+            delattr(worker, name)
+    worker.classes_ = table.classes
+    worker.group_encoder_ = table.group_encoder
+    worker.groups_ = [] if table.group_encoder is None else table.group_encoder.names_
 
 
-def _replica(estimator: Any, table: Table, rows: np.ndarray | None) -> Replica:
-    seed = check_random_state(estimator.random_state).randint(2**31)
-    init, split, loop = (int(k) for k in np.random.SeedSequence(seed).generate_state(3))
-    own = np.arange(len(table.y)) if rows is None else np.flatnonzero(np.isin(table.source, rows))
+def _replica(worker: Any, table: Table, own: np.ndarray) -> Replica:
+    init, split, loop = (int(k) for k in np.random.SeedSequence(_seed(worker.random_state)).generate_state(3))
     generator = torch.Generator().manual_seed(split)
-    strata = torch.from_numpy(_cells(table.y[own], table.s[own]))
-    train_rows, held = split_rows(strata, estimator.validation_fraction, generator)
+    strata = torch.from_numpy(number_cells(table.y[own], table.s[own]))
+    train_rows, held = split_rows(strata, worker.validation_fraction, generator)
     if len(held) < MIN_VALIDATION_ROWS:
         train_rows = held = torch.arange(len(own))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(init)
-        net = estimator.build(table.x.shape[1], len(table.classes)).to(estimator.device)
-    scalars = {name: float(getattr(estimator, name)) for name in estimator.stacked_settings}
-    held = held[: estimator.max_validation_rows]
+    held = held[: worker.max_validation_rows]
     train_rows, held = (torch.from_numpy(own)[part] for part in (train_rows, held))
+    with _BUILDING, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(init)
+        net = worker.build(table.x.shape[1], len(table.classes)).to(worker.device)
+    scalars = {name: float(getattr(worker, name)) for name in worker.stacked_settings}
     return Replica(net=net, rows=train_rows, validation=held, seed=loop, scalars=scalars)
 
 
+def _seed(random_state: Any) -> int:
+    """Return a seed: from the operating system for None, leaving numpy's global generator alone."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    return int(check_random_state(random_state).randint(2**31))
+
+
 def _train(first: Any, table: Table, replicas: list[Replica], report: OnEpoch | None) -> None:
-    strata = _cells(table.y, table.s) if first.stratify_by_label else _cells(table.s)
+    strata = number_cells(table.y, table.s) if first.stratify_by_label else number_cells(table.s)
     arrays = (table.x, table.y, table.s, table.weight, strata)
     data = TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
     schedule = Schedule(**{f.name: getattr(first, f.name) for f in dataclasses.fields(Schedule)})
-    select = _PaperSelection(table) if first.selection == "paper" else None
+    select = _PaperSelection(table, replicas) if first.selection == "paper" else None
     train(replicas, data, first.loss, first.evaluate, schedule, prepare=first.prepare, select=select, on_epoch=report)
 
 
-def _cells(*columns: np.ndarray) -> np.ndarray:
-    """Number the distinct combinations of columns."""
+def number_cells(*columns: np.ndarray) -> np.ndarray:
+    """Number the distinct combinations of columns, (n,) or (n, k) each.
+
+    >>> number_cells(np.array([0, 0, 1, 1]), np.array([5, 7, 5, 5]))
+    array([0, 1, 2, 2])
+    """
     stacked = np.column_stack([*columns, np.zeros(len(columns[0]), np.int64)])
     return np.unique(stacked, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
 
 
 class _PaperSelection:
-    """The paper's AUC + (1 - GPA) + (1 - AUDC) on the validation rows, negated; several columns: the worst of them."""
+    """The paper's AUC + (1 - GPA) + (1 - AUDC) on the validation rows, negated because the loop minimises."""
 
-    def __init__(self, table: Table):
+    def __init__(self, table: Table, replicas: list[Replica]):
         self.table = table
+        for replica in replicas:
+            self._check(replica.validation.numpy())
+
+    def _check(self, rows: np.ndarray) -> None:
+        cells = [number_cells(self.table.y[rows], column) for column in self.table.s[rows].T]
+        n_classes = len(self.table.classes)
+        complete = all(len(np.unique(c)) >= 2 * n_classes for c in cells)
+        if len(np.unique(self.table.y[rows])) < n_classes or not complete:
+            raise ValueError(
+                f"selection='paper' needs rows of every class, in two groups or more, among the {len(rows)} validation "
+                "rows; raise validation_fraction or use selection='objective'."
+            )
 
     def __call__(self, replica: Replica, probabilities: torch.Tensor) -> float:
-        rows, p = replica.validation.numpy(), probabilities.cpu().numpy()
-        y, score = self.table.y[rows], p[:, 1] if p.shape[1] == 2 else p
-        auc = roc_auc_score(y, score, multi_class="ovr")
-        gaps = [
-            group_pairwise_accuracy_gap(y, score, sensitive_features=s)
-            + discrimination_curve_area(score, sensitive_features=s)
-            for s in self.table.s[rows].T
-        ]
-        return max(gaps, default=0.0) - auc
+        rows = replica.validation.numpy()
+        classes = np.arange(len(self.table.classes))
+        scores = prediction_scores(probabilities.cpu().numpy(), classes, self.table.y[rows], self.table.s[rows])
+        return -paper_objective(scores)
 
 
 @contextlib.contextmanager

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from fairbits.encoding import GroupEncoder, sensitive_in_table
+from fairbits.encoding import GroupEncoder, check_length, sensitive_columns, sensitive_in_table
 
 MAX_REPEATS = 10  # whole-number weights become copies of rows up to this many times the table
 
@@ -28,8 +29,9 @@ class Table:
     x: np.ndarray  # (n, features) float32
     y: np.ndarray  # (n,) class index
     s: np.ndarray  # (n, columns) group index; no columns without sensitive features
-    weight: np.ndarray  # (n,) float32
+    weight: np.ndarray  # (n,) float32, mean 1
     source: np.ndarray  # (n,) the user's row
+    n_source: int  # rows the user passed
     classes: np.ndarray
     group_encoder: GroupEncoder | None
 
@@ -39,10 +41,9 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table
     original = X
     X, y = _read_numbers(estimator, X, y)
     check_classification_targets(y)
-    weight = np.ones(len(X), np.float32)
+    weight = np.ones(len(X))
     if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float32, ensure_non_negative=True)
-    encoder, s = _read_groups(estimator, original, sensitive_features, len(X))
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     source, weight = _copies(weight)
     classes, y = np.unique(y[source], return_inverse=True)
     if len(classes) < 2:
@@ -50,9 +51,11 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table
             f"y has only one class, {classes[0]!r} (after dropping rows of weight 0); a classifier needs rows of at "
             "least two classes."
         )
+    table = original if hasattr(original, "columns") else X
+    encoder, s = _read_groups(estimator, table, sensitive_features, len(X), np.unique(source))
     order = _canonical_order(X[source], y, s[source], weight)
-    source = source[order]
-    return Table(X[source], y[order].astype(np.int64), s[source], weight[order], source, classes, encoder)
+    kept = source[order]
+    return Table(X[kept], y[order].astype(np.int64), s[kept], weight[order], kept, len(X), classes, encoder)
 
 
 def _read_numbers(estimator: Any, X, y) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +70,10 @@ def _read_numbers(estimator: Any, X, y) -> tuple[np.ndarray, np.ndarray]:
         ) from None
 
 
-def _read_groups(estimator: Any, X, sensitive_features, n: int) -> tuple[GroupEncoder | None, np.ndarray]:
+def _read_groups(
+    estimator: Any, X, sensitive_features, n: int, used: np.ndarray
+) -> tuple[GroupEncoder | None, np.ndarray]:
+    """Return the encoder, fitted to the rows used, and the group numbers of all n rows, 0 in those not used."""
     if sensitive_features is None:
         if estimator.protects:
             warnings.warn(
@@ -77,9 +83,12 @@ def _read_groups(estimator: Any, X, sensitive_features, n: int) -> tuple[GroupEn
                 stacklevel=5,
             )
         return None, np.zeros((n, 0), np.int64)
+    columns = sensitive_columns(sensitive_features)
+    check_length(columns, n)
+    columns = {name: pd.Series(values).iloc[used] for name, values in columns.items()}
     encoder = GroupEncoder(
         groups=estimator.groups, n_bins=estimator.n_bins, min_group_size=estimator.min_group_size
-    ).fit(sensitive_features, n_rows=n)
+    ).fit(columns)
     found = sensitive_in_table(X, sensitive_features)
     if found:
         warnings.warn(
@@ -88,17 +97,26 @@ def _read_groups(estimator: Any, X, sensitive_features, n: int) -> tuple[GroupEn
             SensitiveFeatureInXWarning,
             stacklevel=5,
         )
-    return encoder, encoder.transform(sensitive_features, n_rows=n)
+    own = encoder.transform(columns)
+    s = np.zeros((n, own.shape[1]), np.int64)
+    s[used] = own
+    return encoder, s
 
 
 def _copies(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows to use and their weights: whole-number weights become copies, zero-weight rows go."""
-    whole = np.array_equal(weight, np.round(weight)) and weight.sum() <= MAX_REPEATS * max(len(weight), 1_000)
-    if whole:
-        source = np.repeat(np.arange(len(weight)), weight.astype(np.int64))
-        return source, np.ones(len(source), np.float32)
-    source = np.flatnonzero(weight)
-    return source, weight[source]
+    """Return the rows to use and their weights: whole-number weights become copies, zero-weight rows go.
+
+    Whole numbers are divided by their greatest common divisor first: the same weight on every row copies nothing.
+    """
+    used = np.flatnonzero(weight)
+    if len(used) and np.array_equal(weight, np.round(weight)) and weight.max() < 2**31:
+        copies = weight.astype(np.int64) // np.gcd.reduce(weight[used].astype(np.int64))
+        if copies.sum() <= MAX_REPEATS * max(len(weight), 1_000):
+            source = np.repeat(np.arange(len(weight)), copies)
+            return source, np.ones(len(source), np.float32)
+    scale = weight[used].max(initial=1e-300)  # first, so that the mean cannot overflow
+    relative = weight[used] / scale
+    return used, (relative / relative.mean()).astype(np.float32)
 
 
 def _canonical_order(x: np.ndarray, *columns: np.ndarray) -> np.ndarray:

@@ -42,6 +42,11 @@ class BinaryMIClassifier(CodeClassifier):
         return net
 
     def _runs(self) -> bool:
+        if self.running_tables is True and self.code_size > EXACT_BITS:
+            raise ValueError(
+                f"running_tables=True holds a table of 2^code_size words; with code_size={self.code_size} use "
+                f"running_tables='auto', or at most {EXACT_BITS} bits."
+            )
         if self.running_tables == "auto":
             return self.batch_size <= RUNNING_BATCH and self.code_size <= RUNNING_BITS
         return bool(self.running_tables)

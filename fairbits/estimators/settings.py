@@ -1,10 +1,12 @@
 """Hyper-parameters: default, limits and search range on one line."""
 
 import dataclasses
+import math
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 
@@ -22,6 +24,7 @@ class _Limits(NamedTuple):
     above: float | None = None
     below: float | None = None
     one_of: tuple | None = None
+    whole: bool = False
     check: Callable[[Any], str | None] | None = None  # says what is wrong, or None
 
     def complaint(self, value: Any) -> str | None:
@@ -30,7 +33,8 @@ class _Limits(NamedTuple):
             return self.check(value)
         if self.one_of is not None:
             # 1 == True and 0 == False, so compare types too
-            fits = any(value == choice and isinstance(value, type(choice)) for choice in self.one_of)
+            value = bool(value) if isinstance(value, np.bool_) else value
+            fits = any(isinstance(value, type(choice)) and value == choice for choice in self.one_of)
             return None if fits else f"must be one of {', '.join(map(repr, self.one_of))}"
         rules = [
             (self.at_least, lambda v, limit: v >= limit, "at least"),
@@ -40,14 +44,17 @@ class _Limits(NamedTuple):
         ]
         active = [(limit, holds, word) for limit, holds, word in rules if limit is not None]
         try:
-            fits = not isinstance(value, bool) and all(holds(value, limit) for limit, holds, _ in active)
+            kind = Integral if self.whole else Real
+            fits = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+            fits = fits and all(holds(value, limit) for limit, holds, _ in active)
         except TypeError:
             fits = False
-        return None if fits else "must be a number " + " and ".join(f"{word} {limit}" for limit, _, word in active)
+        noun = "whole number" if self.whole else "number"
+        return None if fits else f"must be a {noun} " + " and ".join(f"{word} {limit}" for limit, _, word in active)
 
 
 def setting(default: Any, *, search: SearchRange | None = None, **limits: Any) -> Any:
-    """Declare a dataclass field with limits (at_least, at_most, above, below, one_of, or a check of one's own)."""
+    """Declare a dataclass field with limits (at_least, at_most, above, below, one_of, whole, check)."""
     return dataclasses.field(default=default, metadata={"limits": _Limits(**limits), "search": search})
 
 

@@ -53,7 +53,9 @@ def group_weights(
     tensor([0.3333, 0.6667])
     """
     if isinstance(groups, WeighedGroups):
-        return groups
+        if weights is not None or prior is not None:
+            raise ValueError("weights and prior are part of WeighedGroups; pass them to weigh_groups.")
+        return WeighedGroups(groups.row_weights.to(theta.dtype), groups.prior.to(theta.dtype))
     check_shapes(theta, groups, weights, prior, n_groups)
     if (check_values or n_groups is None) and not in_transform():
         _check_values(theta, groups, weights, prior, n_groups)
@@ -97,9 +99,9 @@ def check_shapes(
     theta: Tensor, groups: Tensor, weights: Tensor | None, prior: Tensor | None, n_groups: int | None
 ) -> None:
     """Raise a ValueError that names the argument when shapes or types do not fit together."""
-    if theta.dim() < 2 or not theta.is_floating_point() or 0 in theta.shape:
+    if theta.dim() < 2 or not theta.is_floating_point() or theta.dtype == torch.float16 or 0 in theta.shape:
         raise ValueError(
-            f"theta must be floating point of shape (..., rows, bits) with at least one of each; "
+            f"theta must be floating point (not half precision) of shape (..., rows, bits) with at least one of each; "
             f"got {theta.dtype} of shape {tuple(theta.shape)}"
         )
     if groups.is_floating_point() or groups.is_complex():

@@ -16,9 +16,10 @@ def frontier_chart(scores: pd.DataFrame, title: str) -> alt.HConcatChart:
 
     Parameters
     ----------
-    scores : one row per gamma and fold with columns gamma, auc, gpa, information (`TradeoffPath.scores_`)
+    scores : one row per gamma and fold with columns gamma, one_draw_auc, one_draw_gpa and information
+        (`TradeoffPath.scores_`): prediction and information are of the same drawn code
     """
-    scores = scores.assign(fair=1 - scores.gpa)
+    scores = scores.assign(auc=scores.one_draw_auc, gpa=scores.one_draw_gpa, fair=1 - scores.one_draw_gpa)
     means = scores.groupby("gamma", as_index=False)[["auc", "fair", "information"]].mean()
     colour = alt.Color("gamma:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=alt.Legend(title="gamma"))
     plane = alt.layer(
@@ -26,7 +27,7 @@ def frontier_chart(scores: pd.DataFrame, title: str) -> alt.HConcatChart:
         alt.Chart(means).mark_line(color="#888").encode(x="fair:Q", y="auc:Q", order="gamma:Q"),
         alt.Chart(means).mark_circle(size=90, opacity=1).encode(x="fair:Q", y="auc:Q", color=colour),
         _equal_tradeoffs(means),
-    ).properties(width=380, height=300, title="Accuracy against fairness")
+    ).properties(width=380, height=300, title="Predictions from one drawn code")
     leakage = alt.layer(
         _points(scores, "gamma", "information", colour),
         alt.Chart(means).mark_line(color="#888").encode(x="gamma:Q", y="information:Q"),
@@ -59,6 +60,8 @@ def _equal_tradeoffs(means: pd.DataFrame) -> alt.Chart:
 def save_chart(chart: alt.TopLevelMixin, folder: Path, name: str) -> list[Path]:
     """Write a chart as PNG and SVG and return the files."""
     files = [folder / f"{name}.png", folder / f"{name}.svg"]
-    chart.save(str(files[0]), scale_factor=2)
-    chart.save(str(files[1]))
+    for file, scale in zip(files, (2, 1), strict=True):
+        part = file.with_name(f"part.{file.name}")  # the format follows the ending
+        chart.save(str(part), scale_factor=scale)
+        part.replace(file)
     return files

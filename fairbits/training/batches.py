@@ -12,7 +12,7 @@ class Batch(NamedTuple):
     x: Tensor  # (n, ...) inputs
     y: Tensor  # (n,) class index
     s: Tensor  # (n, columns) group index of each sensitive column
-    weight: Tensor  # (n,) row weights: they sum to 1, padding has 0
+    weight: Tensor  # (n,) each row's share in the batch's mean, 0 for padding
     noise: Tensor  # (n, noise_size) uniforms for the network's draws
     prepared: Any = ()  # tensors in nested tuples: what the method computed of y, s and weight beforehand
 
@@ -31,10 +31,13 @@ class TrainingData(NamedTuple):
         # index_select copies whole rows: three times as fast as x[rows]
         return self.x.index_select(0, rows.reshape(-1)).view(*rows.shape, *self.x.shape[1:])
 
-    def normalised_weight(self, rows: Tensor, mask: Tensor) -> Tensor:
-        """Return the weights of rows (..., n), without padding (`mask` 0), summing to 1; all 0 if all is padding."""
-        weight = self.weight[rows] * mask
-        return weight / weight.sum(-1, keepdim=True).clamp(min=torch.finfo(weight.dtype).tiny)
+    def batch_weight(self, rows: Tensor, mask: Tensor, mean: Tensor) -> Tensor:
+        """Return each row's share in its batch's mean, (..., n); padding (`mask` 0) has none.
+
+        Shares are relative to the mean weight of all the replica's rows, not of the batch: over an epoch every row
+        counts by its weight, whatever batch it falls into. With equal weights they sum to 1.
+        """
+        return self.weight[rows] * mask / (mask.sum(-1, keepdim=True).clamp(min=1) * mean)
 
 
 class StratifiedBatches:

@@ -13,6 +13,7 @@ from fairbits.training.batches import Batch, StratifiedBatches, TrainingData
 from fairbits.training.stack import Stack, load_replica
 
 STEPS_BETWEEN_VALIDATIONS = 10
+VALIDATION_ROWS_AT_ONCE = 65_536  # over all replicas: memory
 Prepare = Callable[[Tensor, Tensor, Tensor], Any]
 Loss = Callable[..., dict[str, Tensor]]  # (net, batch, scalars) -> terms with "total", all scalars
 
@@ -111,7 +112,7 @@ class _Run:
     def _train_epoch(self, epoch: int) -> list[dict[str, float]]:
         """Take every replica once through its rows; return the mean terms."""
         rows, mask, noise = self._draw_epoch()  # (R, steps, ...)
-        y, s, weight = self.data.y[rows], self.data.s[rows], self.data.normalised_weight(rows, mask)
+        y, s, weight = self.data.y[rows], self.data.s[rows], self._weight(rows, mask, [r.rows for r in self.replicas])
         ramp = self._ramp(epoch, rows.shape[1])
         active = mask.amax(-1)  # (R, steps): replicas with fewer rows may have fewer steps
         turns = [None] * rows.shape[1] if active.all() else active.unbind(1)
@@ -126,6 +127,11 @@ class _Run:
             collected.append({name: value.detach() for name, value in terms.items()})
         terms = {name: torch.stack([t[name] for t in collected]).view(-1, len(self.stack)) for name in collected[0]}
         return _records({name: (value * active.T).sum(0) / active.sum(1) for name, value in terms.items()})
+
+    def _weight(self, rows: Tensor, mask: Tensor, own: list[Tensor]) -> Tensor:
+        """Return the rows' shares, given all the rows of each replica."""
+        means = torch.stack([self.data.weight[r.to(self.device)].mean() for r in own])
+        return self.data.batch_weight(rows, mask, means.view(-1, *(1 for _ in rows.shape[1:])))
 
     def _by_step(self, tree: Any) -> Sequence[Any]:
         """Cut nested tuples of tensors (R, steps, ...) into what each step sees."""
@@ -162,11 +168,12 @@ class _Run:
         mask = torch.stack([_padded(torch.ones(len(r.validation)), n) for r in self.replicas])
         noise = torch.stack([_padded(u, n) for u in self.validation_noise])
         rows, mask, noise = rows.to(self.device), mask.to(self.device), noise.to(self.device)
-        weight = self.data.normalised_weight(rows, mask)
+        weight = self._weight(rows, mask, [r.validation for r in self.replicas])
         y, s = self.data.y[rows], self.data.s[rows]
         batch = Batch(self.data.inputs(rows), y, s, weight, noise, self.prepare(y, s, weight))
         scalars = {**self.scalars, "ramp": torch.ones(len(rows), device=self.device)}
-        terms = self.stack.map(self.evaluate, self.stack.unstacked(batch), self.stack.unstacked(scalars))
+        chunk = max(1, VALIDATION_ROWS_AT_ONCE // rows.shape[1])
+        terms = self.stack.map(self.evaluate, self.stack.unstacked(batch), self.stack.unstacked(scalars), chunk=chunk)
         probabilities = terms.pop("probabilities", None)  # (R, n, classes)
         records = _records({name: value.view(len(rows)) for name, value in terms.items()})
         for i, r in enumerate(self.replicas if self.select else ()):
@@ -180,7 +187,7 @@ class _Run:
         replica.history.append(
             {"epoch": epoch, **trained, **{f"validation_{name}": v for name, v in validated.items()}}
         )
-        if value < self.best[i][0] or replica.best_epoch < 0:
+        if value < self.best[i][0]:
             self.best[i], replica.best_epoch = (value, self._snapshot(i)), epoch
         enough = (epoch + 1) * self.batches[i].steps >= self.schedule.min_steps
         waited = epoch - replica.best_epoch >= self.schedule.patience
@@ -192,6 +199,11 @@ class _Run:
     def _drop(self, stopped: list[int]) -> None:
         """Put the best epoch's parameters into the replicas that are done, and take them out of the stack."""
         for i in stopped:
+            if self.replicas[i].best_epoch < 0:
+                raise FloatingPointError(
+                    "Training diverged: no epoch had a finite loss on the validation rows. Lower learning_rate, or "
+                    "scale X (StandardScaler, TableEncoder)."
+                )
             load_replica(self.replicas[i].net, *self.best[i][1])
             for p in self.replicas[i].net.parameters():
                 p.data = p.data.clone()  # no longer views of one matrix: a pickle would hold it once per tensor

@@ -54,12 +54,14 @@ class Stack:
             for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
         }
 
-    def map(self, function: Callable, *args: Any) -> Any:
-        """Return function(net, *args) of every replica."""
+    def map(self, function: Callable, *args: Any, chunk: int | None = None) -> Any:
+        """Return function(net, *args) of every replica, `chunk` replicas at a time."""
         if len(self) == 1:
             return function(self._template.net, *args)
         # A function with randomness of its own would not be the same in a stack as alone: noise is an argument.
-        return vmap(lambda *a: self._call(function, *a), randomness="error")(self.leaves, self.buffers, *args)
+        chunk = None if chunk is None or chunk >= len(self) else chunk
+        mapped = vmap(lambda *a: self._call(function, *a), randomness="error", chunk_size=chunk)
+        return mapped(self.leaves, self.buffers, *args)
 
     def _call(self, function: Callable, leaves: dict, buffers: dict, *args: Any) -> Any:
         return functional_call(self._template, (leaves, buffers), (function, *args))

@@ -35,10 +35,11 @@ def test_it_writes_scores_settings_and_a_figure(finished):
     assert len(scores) == 6
     assert scores.groupby("gamma").information.mean().is_monotonic_decreasing
     assert scores[scores.gamma == 0].auc.mean() > 0.68
+    assert (scores[scores.gamma == 0].auc > scores[scores.gamma == 0].one_draw_auc).all()
     assert json.loads((folder / "settings.json").read_text())["table"] == "compas"
     assert (folder / "frontier.png").read_bytes()[1:4] == b"PNG"
     assert "<svg" in (folder / "frontier.svg").read_text()
-    assert not list(folder.glob("*.tmp"))
+    assert len(list(folder.iterdir())) == 4
 
 
 def test_the_same_seed_gives_the_same_scores(finished, tmp_path):
