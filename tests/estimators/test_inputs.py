@@ -77,7 +77,7 @@ def test_a_failed_fit_leaves_the_earlier_one(cls):
     np.testing.assert_array_equal(model.predict_proba(X), before)
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", CODES)
 def test_a_diverged_fit_says_so(cls):
     with pytest.raises(FloatingPointError, match="learning_rate"):
         quick(cls, learning_rate=1e38).fit(1e30 * X, Y, sensitive_features=S)
