@@ -22,7 +22,7 @@ from fairbits.datasets import load_adult, load_compas
 from fairbits.estimators import fit_stack
 from fairbits.path import held_out_scores, stratified_folds
 
-FOLDER = Path("results/core")
+FOLDER = Path(__file__).parent.parent / "results" / "core"
 FOLDS, SEEDS = 3, range(5)
 GAMMAS = np.linspace(0, 1, 21).round(2).tolist()
 METHODS: dict[str, Any] = {
@@ -142,7 +142,7 @@ def limits(records: list[dict[str, Any]]) -> dict[str, bool]:
 def tables(records: list[dict[str, Any]]) -> list[str]:
     """Return the Markdown lines."""
     commits = sorted({record["made_by"]["commit"] for record in records})
-    source = f"Records in `{FOLDER}`, made at commit {', '.join(commits)}."
+    source = f"Records in `results/core`, made at commit {', '.join(commits)}."
     return [*_unmitigated(records), "", *_stability(records), "", *_adult(records), "", *_running(records), "", source]
 
 

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fairbits.certificate import Certificate, certify
     from fairbits.encoding import TableEncoder
     from fairbits.estimators import (
         BinaryBernoulliClassifier,
@@ -19,15 +20,17 @@ __version__ = "0.1.0"
 __all__ = [
     "BinaryBernoulliClassifier",
     "BinaryMIClassifier",
+    "Certificate",
     "MissingSensitiveFeaturesWarning",
     "SensitiveFeatureInXWarning",
     "TableEncoder",
     "TradeoffPath",
     "VanillaClassifier",
+    "certify",
 ]
 
 # Loaded when first asked for: torch and scikit-learn take seconds, and `fairbits --help` needs neither.
-_HOMES = {"TableEncoder": "encoding", "TradeoffPath": "path"}
+_HOMES = {"Certificate": "certificate", "TableEncoder": "encoding", "TradeoffPath": "path", "certify": "certificate"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,12 +1,15 @@
-"""The README's Python runs as it stands."""
+"""The README's Python runs as it stands, its links lead somewhere, its numbers are in the records."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parent.parent / "README.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+from benchmarks import results
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 @pytest.mark.parametrize("code", BLOCKS, ids=lambda code: code.splitlines()[0])
@@ -14,7 +17,23 @@ def test_block_runs(code, capsys):
     exec(compile(code, "README.md", "exec"), {})
 
 
-def test_the_first_block_is_short_and_says_something(capsys):
+def test_the_first_block_is_short_and_says_something():
     lines = [line for line in BLOCKS[0].splitlines() if line.strip()]
-    assert len(lines) <= 13
+    assert len(lines) <= 12
     assert "print" in BLOCKS[0]
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", README))
+def test_links_lead_somewhere(target):
+    assert (ROOT / target).exists()
+
+
+def test_the_numbers_are_those_of_the_records():
+    records = [results.read()[results.key(job)] for job in results.jobs()]
+    table = results.tables(records)
+    assert [line for line in table if line.startswith("|")] == [
+        line
+        for line in README.split("## Measured")[1].split("## What it cannot do")[0].splitlines()
+        if line.startswith("|")
+    ]
+    assert all(results.limits(records).values())

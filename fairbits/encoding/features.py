@@ -8,6 +8,8 @@ import pandas as pd
 
 from fairbits.encoding.columns import as_codes, as_numbers, as_seconds, column_kind, label
 
+FEWEST_NUMBERED_ROWS = 100
+
 
 class DroppedColumn(Exception):
     """Says why a column is left out; caught by `TableEncoder.fit`, never seen by users."""
@@ -36,6 +38,8 @@ class NumberFeature:
         center, scale = moments(seen)
         if scale == 0 and not gaps:
             raise DroppedColumn(f"constant: {label(center)} in every row")
+        if numbers_the_rows(seen):
+            raise DroppedColumn(f"identifier: the numbers {label(seen.min())} to {label(seen.max())}, each once")
         fill = center if impute == "mean" else float(np.median(seen))
         return cls(center=center, scale=scale, fill=fill, indicator=gaps)
 
@@ -63,6 +67,17 @@ class NumberFeature:
     def describe(self) -> str:
         gaps = f", missing as {self.fill:g} and marked" if self.indicator else ""
         return f"{self.kind}, mean {self.center:g}, standard deviation {self.scale:g}{gaps}"
+
+
+def numbers_the_rows(x: np.ndarray) -> bool:
+    """Say whether a column just counts its rows: consecutive whole numbers, each once, in 100 rows or more.
+
+    >>> numbers_the_rows(np.arange(100.0)), numbers_the_rows(np.arange(100.0) * 2)
+    (True, False)
+    """
+    if len(x) < FEWEST_NUMBERED_ROWS or x.max() - x.min() != len(x) - 1:
+        return False
+    return bool(np.array_equal(np.sort(x), np.arange(x.min(), x.max() + 1)))
 
 
 @dataclass(frozen=True)

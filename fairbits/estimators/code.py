@@ -13,6 +13,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from fairbits.certificate import Certificate, certify
 from fairbits.estimators.base import InvariantClassifier, log_softmax
 from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups, joint_information, monte_carlo_information, weigh_groups
@@ -188,6 +189,10 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
                     f"sensitive_features holds only {names[column[0]]!r}; pass rows of at least two groups."
                 )
         return code_information(theta, groups, y)
+
+    def certify(self, X, *, sensitive_features, y=None, **options) -> Certificate:
+        """Prove from held-out rows what anybody who receives the code can do with it; options as in `fairbits.certify`."""
+        return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name the bits: bit0, bit1, ..."""

@@ -181,3 +181,41 @@ def test_a_small_group_warns():
 
 def test_a_release_describes_itself():
     assert Release(3, 0.1).describe() == "3 draws of the code per person, every bit flipped with probability 0.1"
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    from fairbits import BinaryMIClassifier
+
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 2, (2, 6000))
+    X = np.column_stack([2 * y, 2 * s, y + s]) + rng.normal(size=(6000, 3))
+    model = BinaryMIClassifier(gamma=0.9, max_epochs=15, random_state=None)
+    return model.fit(X[:3000], y[:3000], sensitive_features=s[:3000]), X[3000:], y[3000:], s[3000:]
+
+
+def test_no_receiver_beats_the_certificate_of_an_estimator(fitted):
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import BernoulliNB
+
+    model, X, y, s = fitted
+    certificate = model.certify(X[:1500], sensitive_features=s[:1500], y=y[:1500])
+    codes = model.transform(X)
+    for receiver in (HistGradientBoostingClassifier(), LogisticRegression(), BernoulliNB()):
+        guess = receiver.fit(codes[:1500], y[:1500]).predict(codes[1500:])
+        gap = abs(guess[s[1500:] == 0].mean() - guess[s[1500:] == 1].mean())
+        assert gap <= certificate.total_variation + 2 * np.sqrt(0.25 * 4 / 1500)
+        spy = receiver.fit(codes[:1500], s[:1500]).predict(codes[1500:])
+        hits = [(spy == s[1500:])[s[1500:] == group].mean() for group in (0, 1)]
+        assert np.mean(hits) <= certificate.balanced_accuracy + 2 * np.sqrt(0.25 / 1500)
+
+
+def test_a_seeded_model_says_that_its_promise_is_void_for_who_knows_the_seed(fitted):
+    model, X, _, s = fitted
+    assert not any("seed" in line for line in model.certify(X, sensitive_features=s).does_not_cover)
+    model.random_state = 0
+    try:
+        assert any("seed" in line for line in certify(model, X, sensitive_features=s).does_not_cover)
+    finally:
+        model.random_state = None

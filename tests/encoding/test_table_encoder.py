@@ -290,3 +290,11 @@ def test_other_columns_at_transform(change, message):
 def test_durations_are_numbers():
     days = pd.DataFrame({"wait": pd.to_timedelta([1, 2, 3], unit="D")})
     np.testing.assert_allclose(encoded(days), encoded([[1], [2], [3]]), rtol=1e-6)
+
+
+def test_a_column_that_counts_the_rows_is_reported_and_dropped():
+    ids = np.random.default_rng(0).permutation(np.arange(1000, 1200))
+    table = pd.DataFrame({"id": ids, "age": np.arange(200) % 60})
+    encoder = TableEncoder().fit(table)
+    assert "identifier" in encoder.dropped_["id"]
+    assert list(encoder.get_feature_names_out()) == ["age"]
