@@ -191,7 +191,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         return code_information(theta, groups, y)
 
     def certify(self, X, *, sensitive_features, y=None, **options) -> Certificate:
-        """Prove from held-out rows what anybody who receives the code can do with it; options as in `fairbits.certify`."""
+        """Prove from held-out rows what any receiver of the code can do with it; options as in `fairbits.certify`."""
         return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
