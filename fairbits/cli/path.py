@@ -23,11 +23,11 @@ COLUMNS = {
     "one_draw_gpa": "GPA ↓",
     "one_draw_audc": "AUDC ↓",
     "information": "I(T;S) bits ↓",
-    "auc": "AUC, averaged",
+    "auc": "AUC avg.",
 }
 EXPLANATION = (
     "AUC, GPA, AUDC and information are of one drawn code per person, on rows left out of training (the columns were "
-    "scaled on all rows). The last column is the prediction averaged over many draws: more accurate, but the "
+    "scaled on all rows). AUC avg. is of the prediction averaged over many draws: more accurate, but the "
     "information of one draw does not cover it."
 )
 
@@ -79,7 +79,7 @@ def _cell(row: pd.Series, column: str) -> str:
     if column == "auc":
         return f"{row[column, 'mean']:.3f}"
     digits = 4 if column == "information" else 3
-    return f"{row[column, 'mean']:.{digits}f} ± {row[column, 'std']:.{digits}f}"
+    return f"{row[column, 'mean']:.{digits}f}±{row[column, 'std']:.{digits}f}"
 
 
 def _write(output: Path, scores: pd.DataFrame, settings: dict, name: str) -> list[Path]:
@@ -92,7 +92,7 @@ def _write(output: Path, scores: pd.DataFrame, settings: dict, name: str) -> lis
     except ImportError:
         Console(stderr=True).print("No figure: install fairbits with the extra 'report' to draw it.")
         return files
-    title = f"{name}: {settings['method']} penalty, {settings['code_size']} bits"
+    title = f"{name}: {METHODS[settings['method']].__name__}, {settings['code_size']} bits"
     return [*files, *save_chart(frontier_chart(scores, title), output, "frontier")]
 
 
