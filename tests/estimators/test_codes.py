@@ -7,7 +7,8 @@ from battery import CODES, problem, quick
 
 from fairbits.datasets import make_xor
 from fairbits.estimators import BinaryBernoulliClassifier, BinaryMIClassifier, fit_stack
-from fairbits.information import joint_information
+from fairbits.information import joint_information, weigh_groups
+from fairbits.training import Batch
 
 
 @pytest.mark.parametrize("cls", CODES)
@@ -65,6 +66,26 @@ def test_conditioning_on_the_label_keeps_what_follows_from_the_label(cls):
     lost = quick(cls, **settings).fit(X, y, sensitive_features=s)
     assert kept.information(X, sensitive_features=s) > 2 * lost.information(X, sensitive_features=s)
     assert kept.information(X, sensitive_features=s, y=y) < 0.02
+
+
+@pytest.mark.parametrize("cls", CODES)
+def test_leakage_within_labels_is_their_mean_by_share(cls):
+    X, y, s = problem(n_classes=3)
+    y = np.where(y == 2, 1, y)  # two labels, 1 : 2
+    model = quick(cls, condition_on_label=True).fit(X, y, sensitive_features=s)
+    x, labels, groups = torch.tensor(X, dtype=torch.float32), torch.tensor(y), torch.tensor(s)
+    weight = torch.full((600,), 1 / 600)
+    batch = Batch(
+        x, labels, groups[:, None], weight, torch.rand(600, 8), model.prepare(labels, groups[:, None], weight)
+    )
+    measured = model.evaluate(model.net_, batch, {"gamma": torch.tensor(0.3)})["information"].item()
+    theta, expected = model.net_.theta(x), 0.0
+    for label in (0, 1):
+        rows = labels == label
+        cell = weigh_groups(groups[rows], n_groups=2)
+        leak = model.leakage(theta[rows], cell, noise=batch.noise[rows]) - model.leakage_bias(theta[rows], cell)
+        expected += rows.float().mean().item() * leak.item()
+    assert measured == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("cls", CODES)
