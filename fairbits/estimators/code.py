@@ -103,9 +103,9 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The loss in expectation over the code and without the information's upward error on few rows.
+        """The loss in expectation over the code, less the first-order estimate of the information's error on few rows.
 
-        Otherwise sampling noise, or a preference for soft codes, would choose the epoch.
+        Otherwise sampling noise, and more of a preference for soft codes, would choose the epoch.
         """
         theta = net.theta(batch.x)
         log_p = net.expected(theta, log_softmax, VALIDATION_DRAWS)
