@@ -27,8 +27,8 @@ COLUMNS = {
 }
 EXPLANATION = (
     "AUC, GPA, AUDC and information are of one drawn code per person, on rows left out of training (the columns were "
-    "scaled on all rows); the information of few rows errs upwards. AUC avg. is of the prediction averaged over many draws: more accurate, but the "
-    "information of one draw does not cover it."
+    "scaled on all rows); the information of few rows errs upwards. AUC avg. is of the prediction averaged over many "
+    "draws: more accurate, but the information of one draw does not cover it."
 )
 
 
