@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairbits.certificate import Certificate, certify
+    from fairbits.certified import CertifiedClassifier
     from fairbits.encoding import TableEncoder
     from fairbits.estimators import (
         BinaryBernoulliClassifier,
@@ -21,6 +22,7 @@ __all__ = [
     "BinaryBernoulliClassifier",
     "BinaryMIClassifier",
     "Certificate",
+    "CertifiedClassifier",
     "MissingSensitiveFeaturesWarning",
     "SensitiveFeatureInXWarning",
     "TableEncoder",
@@ -30,7 +32,13 @@ __all__ = [
 ]
 
 # Loaded when first asked for: torch and scikit-learn take seconds, and `fairbits --help` needs neither.
-_HOMES = {"Certificate": "certificate", "TableEncoder": "encoding", "TradeoffPath": "path", "certify": "certificate"}
+_HOMES = {
+    "Certificate": "certificate",
+    "CertifiedClassifier": "certified",
+    "TableEncoder": "encoding",
+    "TradeoffPath": "path",
+    "certify": "certificate",
+}
 
 
 def __getattr__(name: str) -> Any:
