@@ -32,11 +32,12 @@ METHODS: dict[str, Any] = {
 }
 LOADERS = {"compas": load_compas, "adult": load_adult}
 
-# BinaryBernoulli with all defaults. BinaryMI with the penalty of one batch, as in the paper: its upward error on few
-# rows makes gamma bite earlier, and the path straighter, than the running tables of the default.
-STABILITY: dict[str, dict[str, Any]] = {
-    "BinaryBernoulli": {},
-    "BinaryMI": {"code_size": 12, "batch_size": 128, "running_tables": False},
+# The last one is the penalty of one batch, as in the paper: its upward error on few rows makes gamma bite earlier, and
+# the path straighter, than the default. Found among about ten settings tried with seeds 0 and 1.
+STABILITY: dict[str, tuple[str, dict[str, Any]]] = {
+    "BinaryBernoulli": ("BinaryBernoulli", {}),
+    "BinaryMI": ("BinaryMI", {}),
+    "BinaryMI, batch penalty": ("BinaryMI", {"code_size": 12, "batch_size": 128, "running_tables": False}),
 }
 ADULT_GAMMAS = {
     "BinaryBernoulli": [0.1, 0.3, 0.5, 0.7, 0.8, 0.9],
@@ -47,7 +48,7 @@ ADULT_GAMMAS = {
 def jobs() -> list[dict[str, Any]]:
     """List what has to be run; a job is a method with settings, on one dataset, for one seed, on all folds."""
     unmitigated = [("compas", "Vanilla", {}, [None], seed) for seed in SEEDS]
-    stability = [("compas", name, settings, GAMMAS, seed) for name, settings in STABILITY.items() for seed in SEEDS]
+    stability = [("compas", *case, GAMMAS, seed) for case in STABILITY.values() for seed in SEEDS]
     adult = [("adult", name, {}, gammas, 0) for name, gammas in ADULT_GAMMAS.items()]
     adult += [("adult", "Vanilla", {}, [None], 0)]
     running = [
@@ -129,12 +130,13 @@ def limits(records: list[dict[str, Any]]) -> dict[str, bool]:
     """Return what the records are held against, and whether it holds."""
     auc = np.mean([score["auc"] for r in _pick(records, "compas", "Vanilla") for score in r["scores"]])
     fair, drop = _medians(records, "BinaryBernoulli", "one_draw_")
-    mi_fair, mi_drop = _medians(records, "BinaryMI", "one_draw_")
+    mi_fair, mi_drop = _medians(records, "BinaryMI, batch penalty", "one_draw_")
     leaks = {name: np.mean(_leaks(records, name)) for name in ADULT_GAMMAS}
     return {
         "COMPAS, unmitigated AUC at least 0.71": auc >= 0.71,
         "BinaryBernoulli, gamma with 1 - GPA at least +0.95, with AUC at most -0.93": fair >= 0.95 and drop <= -0.93,
-        "BinaryMI, gamma with 1 - GPA at least +0.93, with AUC at most -0.89": mi_fair >= 0.93 and mi_drop <= -0.89,
+        "BinaryMI, batch penalty, gamma with 1 - GPA at least +0.93, with AUC at most -0.89": mi_fair >= 0.93
+        and mi_drop <= -0.89,
         "Adult, BinaryMI leaves at most a third": leaks["BinaryMI"] <= leaks["BinaryBernoulli"] / 3,
     }
 
@@ -149,10 +151,6 @@ def tables(records: list[dict[str, Any]]) -> list[str]:
 def _pick(records, dataset, method, **settings) -> list[dict[str, Any]]:
     wanted = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
     return sorted((r for r in wanted if r["settings"] == settings), key=lambda r: r["seed"])
-
-
-def _settings(settings: dict[str, Any]) -> dict[str, Any]:
-    return json.loads(json.dumps(settings))  # tuples are lists in a record
 
 
 def _unmitigated(records) -> list[str]:
@@ -176,13 +174,15 @@ def _stability(records) -> list[str]:
         pairs = _pairs(records, name, prefix)
         fair, auc = np.median(pairs, 0)
         title = f"{name}, {'one draw' if prefix else 'expected'} prediction"
-        lines.append(f"| {title}, median of {len(pairs)} | {fair:+.3f} | {auc:+.3f} | {paper[name]} |")
+        cells = f"{fair:+.3f} | {auc:+.3f} | {paper[STABILITY[name][0]]}"
+        lines.append(f"| {title}, median of {len(pairs)} | {cells} |")
         details += [f"{title}, all: " + ", ".join(f"{fair:+.3f} / {auc:+.3f}" for fair, auc in pairs), ""]
     return [*lines, "", *details[:-1]]
 
 
 def _pairs(records, name: str, prefix: str) -> list[tuple[float, float]]:
-    own = _pick(records, "compas", name, **_settings(STABILITY[name]))
+    method, settings = STABILITY[name]
+    own = _pick(records, "compas", method, **settings)
     return [pair for record in own for pair in _correlations(record, prefix)]
 
 
