@@ -77,14 +77,18 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         {"fold": fold, "gamma": gamma, **held_out_scores(model, *(part[folds[fold][1]] for part in (X, y, s)))}
         for (fold, gamma), model in zip(cases, models, strict=True)
     ]
-    return {**job, "scores": scores, "made_by": made_by()}
+    return {**job, "scores": scores, "made_by": MADE_BY}
 
 
 def made_by() -> dict[str, str]:
-    """Return the commit and the versions that a record was made by."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    """Return the commit and the versions of the code that is loaded."""
+    command = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER.parent.parent)
     versions = {name: importlib.metadata.version(name) for name in ("fairbits", "torch", "scikit-learn", "numpy")}
     return {"commit": commit.stdout.strip(), **versions}
+
+
+MADE_BY = made_by()  # at the start: commits made during a long run are not what runs
 
 
 def key(job: dict[str, Any]) -> str:
