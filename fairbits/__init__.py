@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fairbits.auditing import Audit, audit
     from fairbits.certificate import Certificate, certify
     from fairbits.certified import CertifiedClassifier
     from fairbits.encoding import TableEncoder
@@ -13,12 +14,14 @@ if TYPE_CHECKING:
         MissingSensitiveFeaturesWarning,
         SensitiveFeatureInXWarning,
         VanillaClassifier,
+        fit_coarse_code,
     )
     from fairbits.path import TradeoffPath
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Audit",
     "BinaryBernoulliClassifier",
     "BinaryMIClassifier",
     "Certificate",
@@ -28,15 +31,19 @@ __all__ = [
     "TableEncoder",
     "TradeoffPath",
     "VanillaClassifier",
+    "audit",
     "certify",
+    "fit_coarse_code",
 ]
 
 # Loaded when first asked for: torch and scikit-learn take seconds, and `fairbits --help` needs neither.
 _HOMES = {
+    "Audit": "auditing",
     "Certificate": "certificate",
     "CertifiedClassifier": "certified",
     "TableEncoder": "encoding",
     "TradeoffPath": "path",
+    "audit": "auditing",
     "certify": "certificate",
 }
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from fairbits.certificate import Certificate, SmallGroupWarning, certify
+from fairbits.certificate import Certificate, SmallGroupWarning, TrainingRowsWarning, certify
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators import BinaryMIClassifier, fit_stack
 from fairbits.estimators.fitting import number_cells
@@ -93,7 +93,8 @@ class CertifiedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _order(self, models: list[Any], X: Any, s: Any) -> list[Any]:
         """Sort from the safest to the most accurate, by what the training rows show."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SmallGroupWarning)
+            for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
+                warnings.simplefilter("ignore", category)
             shown = [self._bounds(model, X, s)[0] for model in models]
         return [models[i] for i in np.argsort(shown, kind="stable")]
 

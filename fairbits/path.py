@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder
 from fairbits.estimators import SensitiveFeatureInXWarning, fit_stack
-from fairbits.estimators.code import code_information
 from fairbits.estimators.fitting import OnEpoch, number_cells
-from fairbits.estimators.scoring import prediction_scores
+from fairbits.estimators.held_out import held_out_scores
 
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
@@ -118,20 +117,3 @@ def stratified_folds(y: np.ndarray, s: np.ndarray, n_folds: int, random_state: A
             f"(label {y[row]}). Use fewer folds, or merge groups or labels."
         )
     return list(StratifiedKFold(n_folds, shuffle=True, random_state=random_state).split(cells, cells))
-
-
-def held_out_scores(model: Any, X: np.ndarray, y: np.ndarray, s: np.ndarray) -> dict[str, float]:
-    """Return the scores of a fitted estimator on rows X; s (n, columns) are group numbers, the worst column counts.
-
-    auc, accuracy: more is better; gpa, audc, discrimination: less. A method with a code also gets the scores of the
-    prediction from one drawn code (one_draw_...) and the information of one draw, in bits: less is better.
-    """
-    scores = prediction_scores(model.predict_proba(X), model.classes_, y, s)
-    if hasattr(model, "decode"):
-        drawn = prediction_scores(model.decode(model.transform(X)), model.classes_, y, s)
-        scores |= {f"one_draw_{name}": value for name, value in drawn.items()}
-        theta = model.code_probabilities(X)
-        scores["information"] = code_information(theta, s)
-        if model.condition_on_label:
-            scores["information_within_labels"] = code_information(theta, s, y)
-    return scores

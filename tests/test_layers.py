@@ -16,7 +16,7 @@ LAYERS = [
     {"training"},
     {"estimators"},
     {"modelfile", "export"},
-    {"audit", "path", "certified", "tuning"},
+    {"auditing", "path", "certified", "tuning"},
     {"experiments"},
     {"report"},
     {"cli"},

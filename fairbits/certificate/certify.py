@@ -5,19 +5,24 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.pipeline import Pipeline
 from torch import Tensor
 
 from fairbits.certificate.bounds import ASYMPTOTIC_ROWS, information_bound, one_set_deviation
 from fairbits.certificate.estimates import Estimates, estimates
 from fairbits.certificate.record import Certificate, GroupBounds
 from fairbits.certificate.release import Release
-from fairbits.encoding import GroupEncoder
+from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
 
 LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small to certify
 
 
 class SmallGroupWarning(UserWarning):
     """A group has so few calibration rows that its bounds say little."""
+
+
+class TrainingRowsWarning(UserWarning):
+    """The calibration rows look like the rows the model was trained on: the bounds do not hold."""
 
 
 def certify(
@@ -42,7 +47,8 @@ def certify(
 
     Parameters
     ----------
-    theta_or_estimator : the bits' probabilities (n, m) of the calibration rows, or a fitted estimator with a code
+    theta_or_estimator : the bits' probabilities (n, m) of the calibration rows, or a fitted estimator with a code, also
+        at the end of a pipeline
     X : the calibration rows, for an estimator
     sensitive_features : their groups; several columns as the estimator was fitted, or their intersections
     y : labels, to bound the gaps within each label too (equalised odds)
@@ -69,7 +75,7 @@ def certify(
     )
     delta = (1 - confidence) / (claims if simultaneous else 1)
     bounds, exact = [], True
-    for column, (title, names) in enumerate(zip(_titles(encoder), encoder.names_, strict=True)):
+    for column, (title, names) in enumerate(zip(column_titles(encoder), encoder.names_, strict=True)):
         for label, rows in strata:
             part = torch.from_numpy(codes[rows, column])
             counts = np.bincount(part, minlength=len(names))
@@ -93,15 +99,17 @@ def certify(
 
 def _read(source: Any, X: Any, sensitive_features: Any) -> tuple[Tensor, GroupEncoder, bool]:
     """Return theta in double precision, the group encoder, and whether the estimator draws with a seed."""
+    source, X = fitted_code(source, X)
     if hasattr(source, "code_probabilities"):
         if X is None:
             raise ValueError("X is None; pass the calibration rows with an estimator.")
         theta = torch.from_numpy(np.asarray(source.code_probabilities(X), dtype=np.float64))
+        _check_fresh(source, X)
         encoder = source.group_encoder_
         if encoder is None:
             raise ValueError("The estimator was fitted without sensitive_features; fit it with them to certify it.")
         return theta, encoder, source.random_state is not None
-    theta = torch.as_tensor(np.asarray(source), dtype=torch.float64)
+    theta = torch.from_numpy(np.require(np.asarray(source), np.float64, "W"))
     if theta.dim() != 2 or not bool(((theta >= 0) & (theta <= 1)).all()):
         raise ValueError(
             f"theta must be probabilities of shape (rows, bits), got shape {tuple(theta.shape)} with values from "
@@ -110,7 +118,31 @@ def _read(source: Any, X: Any, sensitive_features: Any) -> tuple[Tensor, GroupEn
     return theta, GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=len(theta)), False
 
 
-def _titles(encoder: GroupEncoder) -> list[str]:
+def fitted_code(source: Any, X: Any) -> tuple[Any, Any]:
+    """Return the estimator inside a fitted pipeline or a choice among models, and the rows as it sees them."""
+    if isinstance(source, Pipeline):
+        return fitted_code(source[-1], source[:-1].transform(X) if X is not None and len(source) > 1 else X)
+    for name in ("estimator_", "best_estimator_"):
+        inner = getattr(source, name, None)
+        if hasattr(inner, "code_probabilities") or isinstance(inner, Pipeline):
+            return fitted_code(inner, X)
+    return source, X
+
+
+def _check_fresh(estimator: Any, X: Any) -> None:
+    seen = getattr(estimator, "training_rows_", None)
+    reason = seen and seen.come_back(row_hashes(np.asarray(X, dtype=np.float32)), index_hashes(X))
+    if reason:
+        warnings.warn(
+            f"The calibration rows look like the rows the model was trained on: {reason}. A certificate holds only for "
+            "rows that played no part in training; keep some apart (train_test_split) and certify on those.",
+            TrainingRowsWarning,
+            stacklevel=4,
+        )
+
+
+def column_titles(encoder: GroupEncoder) -> list[str]:
+    """Return what to call the coded columns of an encoder."""
     return encoder.columns_ if len(encoder.names_) > 1 else [" x ".join(encoder.columns_)]
 
 

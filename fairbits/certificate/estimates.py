@@ -33,14 +33,14 @@ def estimates(
     theta: Tensor, groups: Tensor, n_groups: int, release: Release, prior: Tensor | None, delta: float, generator
 ) -> Estimates:
     """Return what these rows show about one release; groups (n,) are numbers below n_groups, all with rows."""
-    if release.coarse is not None:
-        cells = release.cell_probabilities(theta, generator)
-        row_weights, share = group_weights(theta, groups, prior=prior, n_groups=n_groups)
-        return _exact(row_weights @ cells, share)
-    theta = release.theta(theta)
-    n, m = theta.shape
+    n, m = theta.shape[0], theta.shape[1] * release.draws
     if m <= EXACT_BITS and n * 2**m <= EXACT_WORK:
-        return _exact(*word_tables(theta, groups, prior=prior, n_groups=n_groups))
+        tables, share = word_tables(release.theta(theta), groups, prior=prior, n_groups=n_groups)
+        return _exact(tables if release.coarse is None else _gathered(tables, release.word_cells(m)), share)
+    if release.coarse is not None:
+        row_weights, share = group_weights(theta, groups, prior=prior, n_groups=n_groups)
+        return _exact(row_weights @ release.cell_probabilities(theta, generator), share)
+    theta = release.theta(theta)
     return _drawn(theta, groups, n_groups, prior, MONTE_CARLO_SHARE * delta, generator)
 
 
@@ -51,6 +51,11 @@ def _exact(tables: Tensor, share: Tensor) -> Estimates:
         distance[s, r] = distance[r, s] = float((tables[s] - tables[r]).abs().sum() / 2)
     best_guess = float(tables.amax(0).sum() / k)
     return Estimates(distance, best_guess, float(table_information(tables, share)), 0.0)
+
+
+def _gathered(tables: Tensor, cells: Tensor) -> Tensor:
+    """Add up the words of each cell.  (K, words) -> (K, cells)"""
+    return tables.new_zeros(len(tables), int(cells.max()) + 1).index_add_(1, cells, tables)
 
 
 def _drawn(theta: Tensor, groups: Tensor, n_groups: int, prior: Tensor | None, delta: float, generator) -> Estimates:

@@ -40,6 +40,17 @@ class Release:
         noisy = self.eps + (1 - 2 * self.eps) * theta
         return noisy.repeat(1, self.draws)
 
+    def draw(self, theta: np.ndarray, uniforms: Callable[[int, int], np.ndarray]) -> np.ndarray:
+        """Draw what leaves the house: bits (n, draws * m), or cells of the coarse code (n, 1)."""
+        released = self.theta(torch.from_numpy(theta)).numpy()
+        codes = (uniforms(*released.shape) < released).astype(np.uint8)
+        return codes if self.coarse is None else self.cells(codes)[:, None]
+
+    def word_cells(self, m: int) -> Tensor:
+        """Return the cell of every word of m bits, in the order of counting.  (2^m,)"""
+        words = np.arange(2**m)[:, None] >> np.arange(m - 1, -1, -1) & 1
+        return torch.from_numpy(self.cells(words.astype(np.uint8)))
+
     def cell_probabilities(self, theta: Tensor, generator: torch.Generator | None) -> Tensor:
         """Return how often each row falls into each cell of the coarse code, from 64 draws.  (n, cells)
 
@@ -50,17 +61,27 @@ class Release:
         counts = []
         for _ in range(COARSE_DRAWS):
             noise = torch.rand(theta.shape, generator=generator, dtype=theta.dtype)
-            counts.append(self._cells((noise < theta).to(torch.uint8).numpy()))
+            counts.append(self.cells((noise < theta).to(torch.uint8).numpy()))
         cells = np.stack(counts, 1)  # (n, draws)
         n_cells = int(cells.max()) + 1
         frequency = np.stack([np.bincount(row, minlength=n_cells) for row in cells]) / COARSE_DRAWS
         return torch.from_numpy(frequency).to(theta.dtype)
 
-    def _cells(self, codes: np.ndarray) -> np.ndarray:
+    def cells(self, codes: np.ndarray) -> np.ndarray:
+        """Return the cell of each code (n, m).  (n,)"""
         if callable(self.coarse):
-            return np.asarray(self.coarse(codes)).astype(np.int64)
-        words = codes.astype(np.int64) @ (1 << np.arange(codes.shape[1] - 1, -1, -1))
-        return np.asarray(self.coarse)[words]
+            cells = np.asarray(self.coarse(codes))
+        else:
+            cells = self._table(codes.shape[1])[codes.astype(np.int64) @ (1 << np.arange(codes.shape[1] - 1, -1, -1))]
+        if cells.shape != (len(codes),) or not np.issubdtype(cells.dtype, np.integer) or cells.min(initial=0) < 0:
+            raise ValueError("coarse must give each code one whole number of at least 0, the number of its cell.")
+        return cells.astype(np.int64)
+
+    def _table(self, m: int) -> np.ndarray:
+        table = np.asarray(self.coarse)
+        if table.shape != (2**m,):
+            raise ValueError(f"coarse has shape {table.shape}; a code of {m} bits needs the cells of {2**m} words.")
+        return table
 
     def describe(self) -> str:
         """Say in words what is released."""

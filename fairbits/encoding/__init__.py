@@ -2,6 +2,7 @@
 
 from fairbits.encoding.groups import GroupEncoder
 from fairbits.encoding.overlap import Overlap, sensitive_in_table
+from fairbits.encoding.rows import ReleaseLedger, SeenRows, index_hashes, row_hashes
 from fairbits.encoding.sensitive import BinnedSensitiveFeaturesWarning, check_length, sensitive_columns
 from fairbits.encoding.table import TableEncoder
 
@@ -9,8 +10,12 @@ __all__ = [
     "BinnedSensitiveFeaturesWarning",
     "GroupEncoder",
     "Overlap",
+    "ReleaseLedger",
+    "SeenRows",
     "TableEncoder",
     "check_length",
+    "index_hashes",
+    "row_hashes",
     "sensitive_columns",
     "sensitive_in_table",
 ]

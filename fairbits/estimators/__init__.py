@@ -2,7 +2,9 @@
 
 from fairbits.estimators.base import InvariantClassifier
 from fairbits.estimators.bernoulli import BinaryBernoulliClassifier
-from fairbits.estimators.code import CodeClassifier
+from fairbits.estimators.coarse import fit_coarse_code
+from fairbits.estimators.code import CodeClassifier, RepeatedDrawWarning
+from fairbits.estimators.concerns import CollapsedCodeWarning, SaturatedPenaltyWarning, VanishedClassWarning
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import MissingSensitiveFeaturesWarning, SensitiveFeatureInXWarning
 from fairbits.estimators.mi import BinaryMIClassifier
@@ -13,11 +15,16 @@ __all__ = [
     "BinaryBernoulliClassifier",
     "BinaryMIClassifier",
     "CodeClassifier",
+    "CollapsedCodeWarning",
     "InvariantClassifier",
     "MissingSensitiveFeaturesWarning",
+    "RepeatedDrawWarning",
+    "SaturatedPenaltyWarning",
     "SensitiveFeatureInXWarning",
     "VanillaClassifier",
+    "VanishedClassWarning",
     "check_settings",
+    "fit_coarse_code",
     "fit_stack",
     "search_ranges",
     "setting",

@@ -1,6 +1,7 @@
 """What all methods share: the scikit-learn contract around a network and a loss."""
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from fairbits.estimators.concerns import vanished_classes
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.settings import layer_sizes, setting, torch_device, tunable
 from fairbits.training import Batch
@@ -119,7 +121,13 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : (n,) non-negative; a whole number counts as so many copies of the row
         """
         fit_stack([self], X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        for concern in self.concerns(X, y, sensitive_features):
+            warnings.warn(concern, stacklevel=2)
         return self
+
+    def concerns(self, X, y=None, sensitive_features=None) -> list[Warning]:
+        """Return what a user should know about this fit, judged by rows X; `fit` warns of what its own rows show."""
+        return vanished_classes(self.predict(X), self.classes_)
 
     def predict_proba(self, X) -> np.ndarray:
         """Return the probability of each class of `classes_`, one row per row of X.
@@ -143,7 +151,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
 
     def _read(self, X) -> Tensor:
         check_is_fitted(self)
-        return torch.from_numpy(validate_data(self, X, dtype=np.float32, reset=False))
+        return torch.from_numpy(np.require(validate_data(self, X, dtype=np.float32, reset=False), requirements="W"))
 
     @staticmethod
     def cross_entropy(log_probabilities: Tensor, batch: Batch) -> Tensor:

@@ -1,6 +1,7 @@
 """What the methods with a stochastic code share: the penalised loss, drawing, measuring."""
 
 import os
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
@@ -13,8 +14,9 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from fairbits.certificate import Certificate, certify
+from fairbits.certificate import Certificate, Release, certify
 from fairbits.estimators.base import InvariantClassifier, log_softmax
+from fairbits.estimators.concerns import collapsed_code
 from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups, joint_information, monte_carlo_information, weigh_groups
 from fairbits.nn import CodeNet
@@ -22,6 +24,10 @@ from fairbits.training import Batch
 
 VALIDATION_DRAWS = 16  # of a code too wide for the exact expectation
 EXACT_COST = 2**32  # rows times code words up to which the information of a table is summed exactly
+
+
+class RepeatedDrawWarning(UserWarning):
+    """Codes of the same rows were drawn a second time: who sees both learns more than is said about one."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -139,19 +145,34 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
         The averaged one is a function of the row itself: what is said about one draw does not cover it.
         """
-        return super().predict_proba(X) if self.prediction == "expected" else self.decode(self._draw(X))
+        return super().predict_proba(X) if self.prediction == "expected" else self.sampled_proba(X)
 
-    def transform(self, X) -> np.ndarray:
-        """Draw one code per row: fresh random bits at every call.  (n, code_size) uint8
+    def sampled_proba(self, X) -> np.ndarray:
+        """Return the class probabilities that the head gives to one fresh draw of each row, which is not handed on."""
+        return self.decode(Release().draw(self.code_probabilities(X), self._uniforms))
+
+    def transform(self, X, *, draws: int = 1, eps: float = 0.0, coarse=None) -> np.ndarray:
+        """Draw one code per row: fresh random bits at every call.  (n, draws * code_size) uint8
 
         This is what may be handed on. Two draws of the same person tell more than one, and `code_probabilities` tell
-        everything: neither is covered by what is said about one draw.
-        """
-        return self._draw(X)
+        everything: neither is covered by what is said about one draw. Drawing a table again warns.
 
-    def _draw(self, X) -> np.ndarray:
+        Parameters
+        ----------
+        X : the rows
+        draws, eps, coarse : what is released of each person, see `fairbits.certificate.Release`: several codes side by
+            side, every bit flipped with probability eps, or the cell of a coarse code (n, 1). `certify` takes the same
+        """
+        release = Release(draws, eps, coarse)
         theta = self.code_probabilities(X)
-        return (self._uniforms(*theta.shape) < theta).astype(np.uint8)
+        if self.random_state is None and self.ledger_.enter(np.asarray(X, dtype=np.float32)):
+            warnings.warn(
+                f"The codes of these {len(theta)} rows have been drawn before. Two draws of the same people tell more "
+                "than one: hand on the first, or certify with draws=2.",
+                RepeatedDrawWarning,
+                stacklevel=3,
+            )
+        return release.draw(theta, self._uniforms)
 
     def decode(self, codes) -> np.ndarray:
         """Return the class probabilities that the head gives to drawn codes.  (n, classes)
@@ -193,6 +214,9 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     def certify(self, X, *, sensitive_features, y=None, **options) -> Certificate:
         """Prove from held-out rows what any receiver of the code can do with it; options as in `fairbits.certify`."""
         return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
+
+    def concerns(self, X, y=None, sensitive_features=None) -> list[Warning]:
+        return collapsed_code(self.code_probabilities(X)) or super().concerns(X, y, sensitive_features)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name the bits: bit0, bit1, ..."""

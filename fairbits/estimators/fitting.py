@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
+from fairbits.encoding import ReleaseLedger
 from fairbits.estimators.inputs import Table, read_table
 from fairbits.estimators.scoring import paper_objective, prediction_scores
 from fairbits.estimators.settings import check_settings
@@ -43,8 +44,9 @@ def fit_stack(
     first = workers[0]
     table = read_table(first, X, y, sensitive_features, sample_weight)
     parts = _check_rows(rows, len(estimators), table)
-    for worker in workers:
+    for worker, part in zip(workers, parts, strict=True):
         _describe(worker, first, table)
+        worker.training_rows_, worker.ledger_ = table.seen(part), ReleaseLedger()
     replicas = [_replica(worker, table, part) for worker, part in zip(workers, parts, strict=True)]
     with _progress(first.verbose, len(estimators), on_epoch) as report:
         _train(first, table, replicas, report)

@@ -9,7 +9,15 @@ import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from fairbits.encoding import GroupEncoder, check_length, sensitive_columns, sensitive_in_table
+from fairbits.encoding import (
+    GroupEncoder,
+    SeenRows,
+    check_length,
+    index_hashes,
+    row_hashes,
+    sensitive_columns,
+    sensitive_in_table,
+)
 
 MAX_REPEATS = 10  # whole-number weights become copies of rows up to this many times the table
 
@@ -34,6 +42,13 @@ class Table:
     n_source: int  # rows the user passed
     classes: np.ndarray
     group_encoder: GroupEncoder | None
+    hashes: np.ndarray  # of the user's rows, to recognise them
+    index: np.ndarray | None
+
+    def seen(self, own: np.ndarray) -> SeenRows:
+        """Return what recognises the user's rows behind some of these."""
+        rows = np.unique(self.source[own])
+        return SeenRows(self.hashes[rows], None if self.index is None else self.index[rows])
 
 
 def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table:
@@ -55,7 +70,8 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table
     encoder, s = _read_groups(estimator, table, sensitive_features, len(X), np.unique(source))
     order = _canonical_order(X[source], y, s[source], weight)
     kept = source[order]
-    return Table(X[kept], y[order].astype(np.int64), s[kept], weight[order], kept, len(X), classes, encoder)
+    marks = row_hashes(X), index_hashes(original)
+    return Table(X[kept], y[order].astype(np.int64), s[kept], weight[order], kept, len(X), classes, encoder, *marks)
 
 
 def _read_numbers(estimator: Any, X, y) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from fairbits.estimators.code import CodeClassifier
+from fairbits.estimators.concerns import conditional_entropy, saturated_penalty
 from fairbits.estimators.settings import setting
 from fairbits.information import joint_bias, joint_information, wide_information
 from fairbits.nn import RunningInformation
@@ -59,6 +60,16 @@ class BinaryMIClassifier(CodeClassifier):
         if self._runs():
             return net.running[cell](theta, groups)
         return super().penalty(net, cell, theta, groups, noise=noise)
+
+    def concerns(self, X, y=None, sensitive_features=None):
+        found = super().concerns(X, y, sensitive_features)
+        if sensitive_features is None or not self.gamma:
+            return found
+        best = next(epoch for epoch in self.history_ if epoch["epoch"] == self.best_epoch_)
+        groups = self.group_encoder_.transform(sensitive_features)
+        return found + saturated_penalty(
+            best["information"], conditional_entropy(groups, y if self.condition_on_label else None)
+        )
 
     def leakage(self, theta, groups, *, noise):
         if self.code_size <= EXACT_BITS:

@@ -1,0 +1,152 @@
+"""One record of what a representation does and tells: scores, information, certificate, probes, concerns."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.model_selection import train_test_split
+
+from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes
+from fairbits.auditing.record import Adversary, Audit, Leakage
+from fairbits.auditing.subject import Subject, group_encoder, read_subject
+from fairbits.certificate import Certificate, certify, fitted_code
+from fairbits.certificate.certify import column_titles
+from fairbits.estimators.concerns import conditional_entropy, worse_than_unmitigated
+from fairbits.estimators.held_out import held_out_scores
+from fairbits.information import information_sandwich, neuronwise_information
+
+
+def audit(
+    estimator_or_representation: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    sensitive_features: Any,
+    probes: str = "quick",
+    confidence: float = 0.95,
+    draws: int = 16,
+    unmitigated: Any = None,
+    random_state: int = 0,
+) -> Audit:
+    """Say what a representation does for the label and what it tells about the sensitive columns.
+
+    Pass rows that played no part in training. Everything that can be known is in the record; what cannot, for a
+    representation without a code, is named there with the reason.
+
+    Parameters
+    ----------
+    estimator_or_representation : a fitted model (ours, a pipeline, anything with predict_proba or transform), or a
+        representation: array or table, one row per person
+    X : the rows, for a model
+    y : their labels, for the task's scores and the bounds within each label
+    sensitive_features : one or several columns
+    probes : "quick" (logistic regression and boosted trees, at most 20,000 rows) or "full" (also a forest of 1000
+        trees, a network and nearest neighbours, all rows)
+    confidence : of every interval and bound on its own
+    draws : codes per person in the view of several draws
+    unmitigated : a fitted model without protection; a concern is raised where the audited one is less fair
+    random_state : seed of the audit's own draws and halves
+
+    Examples
+    --------
+    >>> from fairbits.datasets import make_xor
+    >>> data = make_xor(2000, random_state=0)
+    >>> found = audit(data.draw_codes(0), sensitive_features=data.groups)
+    >>> f"bit by bit {found.leakage[0].total:.2f}, the whole code {found.leakage[0].joint:.2f} bits"
+    'bit by bit 0.00, the whole code 0.28 bits'
+    """
+    if probes not in ("quick", "full"):
+        raise ValueError(f"probes={probes!r} must be 'quick' or 'full'.")
+    subject = read_subject(estimator_or_representation, X, draws, random_state)
+    n = len(subject.views[subject.released])
+    encoder = group_encoder(subject, sensitive_features)
+    groups = encoder.transform(sensitive_features, n_rows=n)
+    columns = list(zip(groups.T, column_titles(encoder), encoder.names_, strict=True))
+    leakage = tuple(_leakage(subject, *column, random_state) for column in columns)
+    named = {title: np.array(names)[numbers] for numbers, title, names in columns}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        certificate = _certificate(subject, named, sensitive_features, y, confidence)
+    results = [r for s, title, _ in columns for r in _probe(subject, s, title, probes, confidence, random_state)]
+    task = _task(subject.model, subject.X, y, groups)
+    concerns = [w.message for w in caught if isinstance(w.message, Warning)]
+    concerns += _concerns(subject, y, sensitive_features, groups, task, unmitigated, X)
+    for concern in concerns:
+        warnings.warn(concern, stacklevel=2)
+    return Audit(
+        subject=subject.name,
+        rows=n,
+        confidence=confidence,
+        task=task,
+        leakage=leakage,
+        certificate=certificate,
+        probes=tuple(results),
+        adversaries=tuple(
+            _adversary(title, results, certificate, next(iter(subject.views))) for _, title, _ in columns
+        ),
+        unavailable=({} if task else {"task": "y was not passed."}) | subject.unavailable,
+        concerns=tuple(map(str, concerns)),
+    )
+
+
+def _certificate(subject: Subject, named: dict[str, Any], sensitive_features: Any, y: Any, confidence: float):
+    """Certify what is released, where it has a law; `named` are the groups by name for a model that has none."""
+    if subject.law is None:
+        return None
+    if getattr(subject.model, "group_encoder_", None) is not None and subject.law is subject.bits:
+        return certify(subject.model, subject.X, sensitive_features=sensitive_features, y=y, confidence=confidence)
+    return certify(subject.law, sensitive_features=named, y=y, confidence=confidence)
+
+
+def _leakage(subject: Subject, groups: np.ndarray, title: str, names: list[str], random_state: int) -> Leakage:
+    present, numbers = np.unique(groups, return_inverse=True)
+    if len(present) < 2:
+        raise ValueError(f"sensitive_features holds only {names[present[0]]!r}; pass rows of at least two groups.")
+    s = torch.from_numpy(numbers)
+    each = None if subject.bits is None else neuronwise_information(torch.from_numpy(subject.bits), s).tolist()
+    lower = joint = None
+    if subject.law is not None:
+        generator = torch.Generator().manual_seed(random_state)
+        lower, joint = map(float, information_sandwich(torch.from_numpy(subject.law), s, generator=generator))
+    return Leakage(
+        column=title,
+        rows={names[g]: int((groups == g).sum()) for g in present},
+        entropy=conditional_entropy(groups[:, None]),
+        each_bit=None if each is None else tuple(each),
+        total=None if each is None else sum(each),
+        joint=joint,
+        lower=lower,
+    )
+
+
+def _probe(subject: Subject, groups: np.ndarray, title: str, probes: str, confidence: float, seed: int):
+    """Run the probes on every view of at most so many rows; groups of a single row are left out."""
+    size = np.bincount(groups)[groups]
+    rows = np.flatnonzero(size >= 2)
+    s = np.unique(groups[rows], return_inverse=True)[1]
+    if probes == "quick" and len(rows) > QUICK_ROWS:
+        kept = train_test_split(np.arange(len(rows)), train_size=QUICK_ROWS, stratify=s, random_state=seed)[0]
+        rows, s = rows[kept], np.unique(s[kept], return_inverse=True)[1]
+    models = QUICK if probes == "quick" else FULL
+    options: dict[str, Any] = {"column": title, "models": models, "confidence": confidence, "random_state": seed}
+    return [r for view, Z in subject.views.items() for r in run_probes(Z[rows], s, view=view, **options)]
+
+
+def _adversary(title: str, results: list[ProbeResult], certificate: Certificate | None, view: str) -> Adversary:
+    """Put what a probe reaches on the release beside what nobody passes."""
+    best = max((r for r in results if r.column == title and r.view == view), key=lambda r: r.proved_balanced_accuracy)
+    bounds = [] if certificate is None else [b for b in certificate.bounds if b.column == title and b.label is None]
+    return Adversary(title, best.proved_balanced_accuracy, best.model, bounds[0].balanced_accuracy if bounds else None)
+
+
+def _task(model: Any, X: Any, y: Any, groups: np.ndarray) -> dict[str, float] | None:
+    return None if model is None or y is None else held_out_scores(model, X, np.asarray(y), groups)
+
+
+def _concerns(subject: Subject, y, sensitive_features, groups, task, unmitigated, X) -> list[Warning]:
+    found = subject.model.concerns(subject.X, y, sensitive_features) if hasattr(subject.model, "concerns") else []
+    if unmitigated is None or task is None:
+        return found
+    plain, rows = fitted_code(unmitigated, X)
+    return found + worse_than_unmitigated(task, _task(plain, rows, y, groups) or {}, groups)

@@ -1,0 +1,326 @@
+"""Probes: classifiers that try to recover the sensitive groups from a representation, scored on rows held out."""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm, rankdata
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array
+from threadpoolctl import threadpool_limits
+
+from fairbits.certificate.bounds import one_set_deviation
+
+QUICK_ROWS = 20_000  # with these rows the quick probes take seconds
+
+
+class _Network(MLPClassifier):
+    """A network that stops early whenever every group can give rows to the validation set."""
+
+    def fit(self, X, y):
+        self.early_stopping = bool(np.bincount(y).min() >= 2 and self.validation_fraction * len(y) >= y.max() + 1)
+        return super().fit(X, y)
+
+
+class _Neighbours(KNeighborsClassifier):
+    """Vote among the sqrt(n) nearest of n rows."""
+
+    def fit(self, X, y):
+        self.n_neighbors = math.isqrt(len(y))
+        return super().fit(X, y)
+
+
+def _logistic(seed: int) -> Any:
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+def _boosting(seed: int) -> Any:
+    return HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
+
+
+def _forest(seed: int) -> Any:
+    return RandomForestClassifier(1000, n_jobs=1, random_state=seed)
+
+
+def _mlp(seed: int) -> Any:
+    return make_pipeline(StandardScaler(), _Network((64,), n_iter_no_change=15, random_state=seed))
+
+
+def _neighbours(seed: int) -> Any:
+    return make_pipeline(StandardScaler(), _Neighbours(n_jobs=1))
+
+
+PROBES: dict[str, Callable[[int], Any]] = {
+    "logistic": _logistic,
+    "boosting": _boosting,
+    "forest": _forest,  # the paper's probe
+    "mlp": _mlp,
+    "neighbours": _neighbours,
+}
+QUICK = ("logistic", "boosting")
+FULL = tuple(PROBES)
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What one probe finds in one view of a representation about one sensitive column; all scores on test rows.
+
+    Attributes
+    ----------
+    model, view, column : names of the probe, of what it was given, and of what it had to find
+    rows : test rows
+    auc, auc_low, auc_high : AUC of the group (more than two: the mean of each against the rest), two-sided interval
+    balanced_accuracy, balanced_accuracy_low, balanced_accuracy_high : mean over groups of the share of rows recognised,
+        two-sided interval
+    proved_balanced_accuracy : an adversary reaches at least this much: one-sided, holds at any number of rows
+    permuted_auc, permuted_auc_high : mean and 95 % quantile of the AUC for permuted test groups
+    p_value : of an AUC as large as this if the representation told nothing
+    shuffled_auc : AUC of the probe trained on shuffled groups: 0.5 on average, but one training on a few telling bits
+        may by chance point along or against them
+    """
+
+    model: str
+    view: str
+    column: str
+    rows: int
+    auc: float
+    auc_low: float
+    auc_high: float
+    balanced_accuracy: float
+    balanced_accuracy_low: float
+    balanced_accuracy_high: float
+    proved_balanced_accuracy: float
+    permuted_auc: float
+    permuted_auc_high: float
+    p_value: float
+    shuffled_auc: float
+
+
+def run_probes(
+    Z: Any,
+    groups: Any,
+    *,
+    view: str,
+    column: str,
+    models: Sequence[str] = QUICK,
+    confidence: float = 0.95,
+    n_permutations: int = 200,
+    random_state: int = 0,
+    train: Any = None,
+) -> list[ProbeResult]:
+    """Train probes on half of the rows and score them on the other half, one result per probe.
+
+    Parameters
+    ----------
+    Z : (n, d) representation
+    groups : (n,) group numbers 0..K-1
+    view, column : names that the results carry
+    models : names of `PROBES`
+    confidence : of each interval on its own, and of the proved accuracies of all models together
+    random_state : seed; the halves depend on it and the groups only, so views of the same rows are split alike
+    train : (n,) bool, True for the rows to train on; by default half of every group, drawn at random
+
+    Examples
+    --------
+    >>> from fairbits.datasets import make_shifted_bits
+    >>> data = make_shifted_bits(2000, delta=0.5, random_state=0)
+    >>> (found,) = run_probes(data.draw_codes(0), data.groups, view="one draw", column="sex", models=["logistic"])
+    >>> found.rows, round(found.auc, 2), found.proved_balanced_accuracy > 0.7
+    (1001, 0.94, True)
+    """
+    _check(models, confidence, n_permutations)
+    Z, s = check_array(Z, dtype=float), _checked_groups(groups)
+    if len(Z) != len(s):
+        raise ValueError(f"Z has {len(Z)} rows and groups has {len(s)}; pass one group number per row.")
+    first = halves(s, random_state) if train is None else _checked_halves(train, s)
+    data = Z[first], s[first], Z[~first], s[~first]
+    together = 1 - (1 - confidence) / len(models)
+    names: dict[str, Any] = {"view": view, "column": column}
+    return [_probe(name, names, *data, confidence, together, n_permutations, random_state) for name in models]
+
+
+def halves(groups: np.ndarray, random_state: int) -> np.ndarray:
+    """Draw half of every group, (n,) bool; of an odd number of rows the smaller half."""
+    rows = np.random.default_rng(random_state).permutation(len(groups))
+    rows = rows[np.argsort(groups[rows], kind="stable")]
+    counts = np.bincount(groups)
+    within = np.arange(len(groups)) - np.repeat(np.cumsum(counts) - counts, counts)
+    drawn = np.zeros(len(groups), dtype=bool)
+    drawn[rows] = within % 2 == 1
+    return drawn
+
+
+def _probe(name, names, Z, s, Z_test, s_test, confidence, together, n_permutations, random_state) -> ProbeResult:
+    rng = np.random.default_rng([random_state, *name.encode()])
+    seed = int(rng.integers(2**31))
+    posterior = _posterior(PROBES[name](seed), Z, s, Z_test)
+    shuffled = _posterior(PROBES[name](seed), Z, rng.permutation(s), Z_test)
+    decision = (posterior / np.bincount(s)).argmax(1)  # as if all groups were equally frequent
+    return ProbeResult(
+        model=name,
+        **names,
+        rows=len(s_test),
+        **_auc_scores(_one_vs_rest(posterior), s_test, confidence, n_permutations, rng),
+        **_accuracy_scores(decision, s_test, confidence, together),
+        shuffled_auc=macro_auc(_ranks(_one_vs_rest(shuffled)), s_test),
+    )
+
+
+def _posterior(model: Any, Z: np.ndarray, s: np.ndarray, Z_test: np.ndarray) -> np.ndarray:
+    """Return the fitted model's probabilities of the groups for test rows, the same for equal rows, (n, K)."""
+    distinct, row = np.unique(Z_test, axis=0, return_inverse=True)
+    # One thread: on a busy machine the threads of boosting wait for one another, minutes instead of a second.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the scores tell what a probe that stopped has reached
+        return model.fit(Z, s).predict_proba(distinct)[row]
+
+
+def _one_vs_rest(posterior: np.ndarray) -> np.ndarray:
+    """Return a score of each group against the rest, (n, K); of two groups, exactly opposite ones."""
+    return posterior[:, 1:] * [-1, 1] if posterior.shape[1] == 2 else posterior
+
+
+def _auc_scores(scores, s, confidence, n_permutations, rng) -> dict[str, Any]:
+    ranks = _ranks(scores)
+    auc = macro_auc(ranks, s)
+    low, high = auc_interval(scores, s, confidence)
+    permuted = np.array([macro_auc(ranks, rng.permutation(s)) for _ in range(n_permutations)])
+    return {
+        "auc": auc,
+        "auc_low": low,
+        "auc_high": high,
+        "permuted_auc": float(permuted.mean()),
+        "permuted_auc_high": float(np.quantile(permuted, 0.95)),
+        "p_value": float((1 + np.sum(permuted >= auc - 1e-12)) / (1 + n_permutations)),
+    }
+
+
+def _accuracy_scores(decision: np.ndarray, s: np.ndarray, confidence: float, together: float) -> dict[str, Any]:
+    counts = np.bincount(s)
+    hits = np.bincount(s, weights=decision == s)
+    accuracy = float(np.mean(hits / counts))
+    low, high = balanced_accuracy_interval(hits, counts, confidence)
+    share = 1 / len(counts)
+    return {
+        "balanced_accuracy": accuracy,
+        "balanced_accuracy_low": low,
+        "balanced_accuracy_high": high,
+        # guessing reaches one share
+        "proved_balanced_accuracy": max(accuracy - one_set_deviation(counts, share, 1 - together), share),
+    }
+
+
+def _ranks(scores: np.ndarray) -> np.ndarray:
+    """Return the rank of each row in every column, ties in the middle, (n, K)."""
+    return rankdata(scores, axis=0)
+
+
+def macro_auc(ranks: np.ndarray, groups: np.ndarray) -> float:
+    """Return the mean over groups of the AUC of a group against the rest, from ranks of the scores, (n, K).
+
+    >>> macro_auc(_ranks(_one_vs_rest(np.array([[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]]))), np.array([0, 0, 1]))
+    0.75
+    """
+    counts = np.bincount(groups)
+    sums = np.bincount(groups, weights=ranks[np.arange(len(groups)), groups])
+    return float(np.mean((sums - counts * (counts + 1) / 2) / (counts * (len(groups) - counts))))
+
+
+def auc_interval(scores: np.ndarray, groups: np.ndarray, confidence: float) -> tuple[float, float]:
+    """Return a two-sided confidence interval of the macro AUC of scores (n, K), for a probe that is given.
+
+    DeLong's variance, the sum over rows of (placement - AUC)^2 / rows^2, where a row's placement is the share of the
+    other side that it is ordered right with; for more than two groups a row counts with the sum of its terms against
+    every group. Each group is given two more rows, one with all placements 0 and one with 1, so that no interval is of
+    zero width, nor narrower than DeLong's.
+    """
+    auc, terms, ends = _delong_terms(scores, groups)
+    margin = norm.isf((1 - confidence) / 2) * math.sqrt(np.sum(terms**2) + np.sum(ends**2))
+    return max(float(auc - margin), 0.0), min(float(auc + margin), 1.0)
+
+
+def _delong_terms(scores: np.ndarray, groups: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the macro AUC, what each row adds to its error (n,), and what rows of placement 0 and 1 would, (2, K)."""
+    k = scores.shape[1]
+    auc, terms, ends = 0.0, np.zeros(len(groups)), np.zeros((2, k))
+    for group, score in enumerate(scores.T):
+        own = groups == group
+        placement = _placements(score, own)
+        mean, n = placement[own].mean(), own.sum()
+        auc += mean / k
+        terms += (placement - mean) / np.where(own, n, len(own) - n) / k
+        ends += np.array([[0 - mean], [1 - mean]]) / np.where(np.arange(k) == group, n, len(own) - n) / k
+    return auc, terms, ends
+
+
+def _placements(score: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the share of the other side's rows that a row is ordered right with, ties counting half, (n,)."""
+    below = rankdata(score)
+    below[own] -= rankdata(score[own])
+    below[~own] -= rankdata(score[~own])
+    return np.where(own, below / np.sum(~own), 1 - below / np.sum(own))
+
+
+def balanced_accuracy_interval(hits: np.ndarray, counts: np.ndarray, confidence: float) -> tuple[float, float]:
+    """Return a two-sided confidence interval of the mean over groups of hits / counts, (K,) each.
+
+    Wilson's interval in each group; the distances of its ends add in squares (Zou and Donner 2008).
+
+    >>> low, high = balanced_accuracy_interval(np.array([50, 50]), np.array([50, 50]), 0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.95, 1.0)
+    """
+    z2, rate = norm.isf((1 - confidence) / 2) ** 2, hits / counts
+    centre = (hits + z2 / 2) / (counts + z2)
+    margin = np.sqrt(z2 * (hits * (1 - rate) + z2 / 4)) / (counts + z2)
+    below, above = np.linalg.norm([rate - centre + margin, centre + margin - rate], axis=1) / len(counts)
+    return float(rate.mean() - below), float(rate.mean() + above)
+
+
+def _check(models: Sequence[str], confidence: float, n_permutations: int) -> None:
+    unknown = [name for name in models if name not in PROBES]
+    if isinstance(models, str) or unknown or not len(models):
+        raise ValueError(f"models={models!r} must be a list of names out of {list(PROBES)}.")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence!r} must lie between 0 and 1, such as 0.95.")
+    if n_permutations < 1:
+        raise ValueError(f"n_permutations={n_permutations!r} must be at least 1.")
+
+
+def _checked_groups(groups: Any) -> np.ndarray:
+    s = np.asarray(groups)
+    if s.ndim != 1 or not len(s) or s.dtype.kind not in "iu" or s.min() < 0:
+        raise ValueError(f"groups must be one column of numbers 0..K-1; it is {s.dtype} of shape {s.shape}.")
+    s = s.astype(np.int64)
+    counts = np.bincount(s)
+    if len(counts) < 2:
+        raise ValueError("All rows are of group 0; a probe needs two groups to tell apart.")
+    _check_counts(counts, 2, "of the rows")
+    return s
+
+
+def _checked_halves(train: Any, s: np.ndarray) -> np.ndarray:
+    first = np.asarray(train)
+    if first.shape != s.shape or first.dtype != bool:
+        raise ValueError(f"train must be bool of shape {s.shape}; it is {first.dtype} of shape {first.shape}.")
+    for half, name in ((first, "of the training rows"), (~first, "of the test rows")):
+        _check_counts(np.bincount(s[half], minlength=s.max() + 1), 1, name)
+    return first
+
+
+def _check_counts(counts: np.ndarray, least: int, where: str) -> None:
+    small = {group: int(n) for group, n in enumerate(counts) if n < least}
+    if small:
+        raise ValueError(
+            f"Probes train on some rows of every group and test on others, but {where} these groups have fewer than "
+            f"{least}, as {{group: rows}}: {small}. Merge them with other groups, or leave their rows out."
+        )

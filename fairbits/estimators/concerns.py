@@ -1,0 +1,105 @@
+"""What a user should hear about a fitted model: it says nothing, it never says something, its penalty was blind."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairbits.information import binary_entropy
+
+CONSTANT_BITS = 1e-3  # a bit that tells less than this about the row is constant
+SATURATED = 0.9  # of H(S)
+
+
+class CollapsedCodeWarning(UserWarning):
+    """All bits are the same for every row: the code tells nothing, about the label either."""
+
+
+class VanishedClassWarning(UserWarning):
+    """A class of the training rows is never predicted."""
+
+
+class SaturatedPenaltyWarning(UserWarning):
+    """The information measured on batches was almost H(S), its largest value: the penalty had nothing to compare."""
+
+
+def collapsed_code(theta: np.ndarray) -> list[Warning]:
+    """Return a warning if no bit of theta (n, m) varies with the row: each I(T_i;X) = h(mean) - mean h is nothing."""
+    t = torch.from_numpy(theta)
+    about_rows = binary_entropy(t.mean(0)) - binary_entropy(t).mean(0)
+    if float(about_rows.max()) >= CONSTANT_BITS:
+        return []
+    return [
+        CollapsedCodeWarning(
+            f"The code has collapsed: all {theta.shape[1]} bits are the same for every row, so it tells nothing, about "
+            "the label either. Lower gamma, or train longer (max_epochs, warmup_epochs)."
+        )
+    ]
+
+
+def vanished_classes(predicted: np.ndarray, classes: Sequence[Any]) -> list[Warning]:
+    """Return a warning if some class is never predicted."""
+    never = [str(c) for c in classes if c not in set(predicted.tolist())]
+    if not never or not len(predicted):
+        return []
+    return [
+        VanishedClassWarning(
+            f"Never predicted for any of {len(predicted)} rows: class {', '.join(never)}. The model may have given it "
+            "up to keep the penalty low, or the class is rare; compare predict_proba with a threshold of your own, or "
+            "lower gamma."
+        )
+    ]
+
+
+def saturated_penalty(information: float, entropy: float) -> list[Warning]:
+    """Return a warning if the information of a batch, in bits, is close to the entropy of the groups."""
+    if information <= SATURATED * entropy:
+        return []
+    return [
+        SaturatedPenaltyWarning(
+            f"The code's information was {information:.3f} bits on training batches, of at most H(S) = {entropy:.3f}: "
+            "either every group has its own words, or the words outnumber the rows of a batch and the penalty says "
+            "nothing. Raise batch_size or noise_floor, or lower code_size."
+        )
+    ]
+
+
+class LessFairWarning(UserWarning):
+    """The model is less fair than one without protection."""
+
+
+def worse_than_unmitigated(
+    scores: dict[str, float], unmitigated: dict[str, float], groups: np.ndarray
+) -> list[Warning]:
+    """Return a warning if a fairness score (less is better) is larger than without protection, beyond chance.
+
+    Groups (n, columns) are numbered; chance is the normal 95 % limit of a difference of two rates, at their largest
+    variance and for the smallest groups.
+    """
+    smallest = min(np.sort(np.unique(column, return_counts=True)[1])[:2].tolist() for column in groups.T)
+    margin = 1.645 * 0.5 * float(np.sqrt(np.sum(1 / np.array(smallest))))
+    worse = [
+        f"{name} {scores[name]:.3f} against {unmitigated[name]:.3f}"
+        for name in ("gpa", "audc", "discrimination")
+        if name in unmitigated and scores[name] > unmitigated[name] + margin
+    ]
+    if not worse:
+        return []
+    return [
+        LessFairWarning(
+            f"The predictions are less fair than those of the unmitigated model: {', '.join(worse)}. Do not use the "
+            "model as it is; try another gamma, more epochs or another seed, and compare again."
+        )
+    ]
+
+
+def conditional_entropy(groups: np.ndarray, y: np.ndarray | None = None) -> float:
+    """Return H(S), or H(S|Y), in bits, of numbered groups (n, columns) added over columns."""
+    labels = np.zeros(len(groups), np.int64) if y is None else np.unique(y, return_inverse=True)[1]
+    total = 0.0
+    for label in np.unique(labels):
+        for column in groups[labels == label].T:
+            share = np.unique(column, return_counts=True)[1] / len(column)
+            total -= (share * np.log2(share)).sum() * (labels == label).mean()
+    return float(total)

@@ -1,0 +1,25 @@
+"""Score a fitted estimator on rows it has not seen."""
+
+from typing import Any
+
+import numpy as np
+
+from fairbits.estimators.code import code_information
+from fairbits.estimators.scoring import prediction_scores
+
+
+def held_out_scores(model: Any, X: np.ndarray, y: np.ndarray, s: np.ndarray) -> dict[str, float]:
+    """Return the scores of a fitted estimator on rows X; s (n, columns) are group numbers, the worst column counts.
+
+    auc, accuracy: more is better; gpa, audc, discrimination: less. A method with a code also gets the scores of the
+    prediction from one drawn code (one_draw_...) and the information of one draw, in bits: less is better.
+    """
+    scores = prediction_scores(model.predict_proba(X), model.classes_, y, s)
+    if hasattr(model, "decode"):
+        drawn = prediction_scores(model.sampled_proba(X), model.classes_, y, s)
+        scores |= {f"one_draw_{name}": value for name, value in drawn.items()}
+        theta = model.code_probabilities(X)
+        scores["information"] = code_information(theta, s)
+        if model.condition_on_label:
+            scores["information_within_labels"] = code_information(theta, s, y)
+    return scores
