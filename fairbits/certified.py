@@ -31,7 +31,8 @@ class CertifiedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     accurate; each is certified in turn until the first failure, and the last one before it is kept. Testing in a fixed
     sequence needs no correction for choosing: the promise ``disparity <= max_disparity`` holds at `confidence`. Two
     things leave the object and a model passes only if both do: the code of one draw (`transform`) and the class
-    (`predict`, deterministic). `predict_proba` is not covered.
+    (`predict`, deterministic); for a receiver of one of them, not of both of the same person. `predict_proba` is not
+    covered.
 
     Parameters
     ----------
@@ -75,7 +76,8 @@ class CertifiedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         template = BinaryMIClassifier() if self.estimator is None else self.estimator
         models = [clone(template).set_params(gamma=gamma) for gamma in self.gammas]
         train, calibration = self._split(template, np.asarray(y), sensitive_features)
-        s = sensitive_features if hasattr(sensitive_features, "columns") else np.asarray(sensitive_features)
+        named = hasattr(sensitive_features, "columns") or hasattr(sensitive_features, "name")  # frames and series
+        s = sensitive_features if named else np.asarray(sensitive_features)
         part = _safe_indexing(X, train)
         fit_stack(models, part, np.asarray(y)[train], sensitive_features=_safe_indexing(s, train))
         ordered = self._order(models, part, _safe_indexing(s, train))

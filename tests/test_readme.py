@@ -37,3 +37,14 @@ def test_the_numbers_are_those_of_the_records():
         if line.startswith("|")
     ]
     assert all(results.limits(records).values())
+
+
+def test_the_proof_quotes_its_table():
+    """Every number of the section on proof stands in the table that `make proof` writes."""
+    text = README.split("## Proof")[1].split("## What is in it")[0].split("From `make proof`")[1]
+    table = (ROOT / "results" / "proof" / "table.md").read_text()
+    quoted = set(re.findall(r"\*\*(0\.\d+)\*\*|AUC of (0\.\d+)|columns\n?(0\.\d+)", text))
+    numbers = [next(filter(None, found)) for found in quoted]
+    assert len(numbers) >= 3
+    written = [float(n) for n in re.findall(r"0\.\d+", table)]
+    assert all(any(round(w, len(n) - 2) == float(n) for w in written) for n in numbers)

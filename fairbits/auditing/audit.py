@@ -122,15 +122,19 @@ def _leakage(subject: Subject, groups: np.ndarray, title: str, names: list[str],
 
 def _probe(subject: Subject, groups: np.ndarray, title: str, probes: str, confidence: float, seed: int):
     """Run the probes on every view of at most so many rows; groups of a single row are left out."""
-    size = np.bincount(groups)[groups]
-    rows = np.flatnonzero(size >= 2)
-    s = np.unique(groups[rows], return_inverse=True)[1]
+    rows = _repeated(groups, np.arange(len(groups)))
     if probes == "quick" and len(rows) > QUICK_ROWS:
-        kept = train_test_split(np.arange(len(rows)), train_size=QUICK_ROWS, stratify=s, random_state=seed)[0]
-        rows, s = rows[kept], np.unique(s[kept], return_inverse=True)[1]
+        some = train_test_split(rows, train_size=QUICK_ROWS, stratify=groups[rows], random_state=seed)[0]
+        rows = _repeated(groups, some)
+    s = np.unique(groups[rows], return_inverse=True)[1]
     models = QUICK if probes == "quick" else FULL
     options: dict[str, Any] = {"column": title, "models": models, "confidence": confidence, "random_state": seed}
     return [r for view, Z in subject.views.items() for r in run_probes(Z[rows], s, view=view, **options)]
+
+
+def _repeated(groups: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return those of the rows whose group has another row among them."""
+    return rows[np.bincount(groups[rows])[groups[rows]] >= 2]
 
 
 def _adversary(title: str, results: list[ProbeResult], certificate: Certificate | None, view: str) -> Adversary:

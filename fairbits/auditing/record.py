@@ -25,7 +25,7 @@ class Adversary:
     """How well the groups of a column can be told apart from the release: what is reached and what cannot be passed."""
 
     column: str
-    reached: float  # a probe's balanced accuracy is at least this, for all probes of the audit together
+    reached: float  # the best probe of the release has at least this balanced accuracy, for all its probes together
     by: str  # the probe
     at_most: float | None  # certified for everyone
 

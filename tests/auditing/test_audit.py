@@ -175,6 +175,15 @@ def test_a_certified_model_is_audited_as_the_model_it_chose():
         assert audit(chosen, X, y, sensitive_features=s).subject == "BinaryMIClassifier"
 
 
+def test_large_tables_are_probed_in_part_and_tiny_groups_do_not_stop_it():
+    data = make_shifted_bits(50_000, random_state=0)
+    s = np.where(np.arange(50_000) < 6, 2, data.groups)
+    with pytest.warns(SmallGroupWarning):
+        result = audit(data.draw_codes(0), sensitive_features=s)
+    assert {p.rows for p in result.probes} <= {9_999, 10_000}
+    assert sum(result.leakage[0].rows.values()) == 50_000
+
+
 def test_nonsense_is_refused(model):
     X, _, s = table(100)
     with pytest.raises(ValueError, match="probes='many'"):
