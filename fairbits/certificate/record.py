@@ -28,7 +28,7 @@ class GroupBounds:
     total_variation: float
     balanced_accuracy: float
     information: float | None  # bits; None within labels
-    estimated_total_variation: float  # of the calibration rows themselves
+    estimated_total_variation: float  # of the calibration rows themselves; an upper limit where codes were drawn
     estimated_information: float | None
 
 
@@ -104,11 +104,12 @@ class Certificate:
 
     def __str__(self) -> str:
         lines = [f"Certificate, confidence {self.confidence:g}{' (asymptotic)' if self.asymptotic else ''}"]
+        most = "" if self.exact else "at most "
         for b in self.bounds:
             where = b.column if b.label is None else f"{b.column} among {b.label!r}"
             information = "" if b.information is None else f", information <= {b.information:.4f} bits"
             lines.append(
-                f"  {where}: total variation <= {b.total_variation:.4f} (these rows show "
+                f"  {where}: total variation <= {b.total_variation:.4f} (these rows show {most}"
                 f"{b.estimated_total_variation:.4f}), balanced accuracy <= {b.balanced_accuracy:.4f}{information}; "
                 "rows: " + ", ".join(f"{group} {n}" for group, n in b.rows.items())
             )
