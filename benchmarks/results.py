@@ -5,11 +5,9 @@ killed and repeated, or run for the datasets in parallel (``python -m benchmarks
 from the records alone.
 """
 
-import importlib.metadata
 import itertools
-import json
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import numpy as np
 import torch
 from rich.progress import track
 
+from benchmarks.jobs import key, publish, read, run_missing
 from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TableEncoder, VanillaClassifier
 from fairbits.datasets import load_adult, load_compas
 from fairbits.estimators import fit_stack
@@ -61,7 +60,7 @@ def jobs() -> list[dict[str, Any]]:
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
-    """Fit all folds and gammas of a job as one stack and return it with its held-out scores."""
+    """Fit all folds and gammas of a job as one stack and return their held-out scores."""
     data = LOADERS[job["dataset"]]()
     X, y = np.asarray(TableEncoder().fit_transform(data.X)), data.y.to_numpy()
     s = np.unique(data.s, return_inverse=True)[1][:, None]
@@ -78,57 +77,20 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         {"fold": fold, "gamma": gamma, **held_out_scores(model, *(part[folds[fold][1]] for part in (X, y, s)))}
         for (fold, gamma), model in zip(cases, models, strict=True)
     ]
-    return {**job, "scores": scores, "made_by": MADE_BY}
-
-
-def made_by() -> dict[str, str]:
-    """Return the commit and the versions of the code that is loaded."""
-    command = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER.parent.parent)
-    versions = {name: importlib.metadata.version(name) for name in ("fairbits", "torch", "scikit-learn", "numpy")}
-    return {"commit": commit.stdout.strip(), **versions}
-
-
-MADE_BY = made_by()  # at the start: commits made during a long run are not what runs
-
-
-def key(job: dict[str, Any]) -> str:
-    """Return what identifies a job in the records."""
-    return json.dumps({name: job[name] for name in ("dataset", "method", "settings", "gammas", "seed")}, sort_keys=True)
-
-
-def read() -> dict[str, dict[str, Any]]:
-    """Return the records by job; a line that a crash has torn is left out."""
-    records = {}
-    for line in (line for file in sorted(FOLDER.glob("*.jsonl")) for line in file.read_text().splitlines()):
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        records[key(record)] = record
-    return records
+    return {"scores": scores}
 
 
 def main(datasets: list[str]) -> None:
     """Run the jobs of the datasets (all if none is named) that have no record, then write the table."""
     torch.set_num_threads(1)
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    done = read()
-    missing = [job for job in jobs() if key(job) not in done and (job["dataset"] in datasets or not datasets)]
-    for job in track(missing, "training"):
-        record = run(job)
-        with (FOLDER / f"{job['dataset']}.jsonl").open("a") as lines:
-            lines.write(json.dumps(record) + "\n")
-    done = read()
+    wanted = [job for job in jobs() if job["dataset"] in datasets or not datasets]
+    run_missing(wanted, run, FOLDER, file_by="dataset", progress=partial(track, description="training"))
+    done = read(FOLDER)  # again: other datasets may have been run in parallel
     if any(key(job) not in done for job in jobs()):
         print("The table waits for the other datasets.")
         return
     records = [done[key(job)] for job in jobs()]
-    table = "\n".join(tables(records))
-    (FOLDER / "table.md").write_text(table + "\n")
-    print(table)
-    missed = [name for name, holds in limits(records).items() if not holds]
-    sys.exit(f"not reached: {'; '.join(missed)}" if missed else 0)
+    publish(FOLDER, tables(records), limits(records))
 
 
 def limits(records: list[dict[str, Any]]) -> dict[str, bool]:

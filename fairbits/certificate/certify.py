@@ -131,7 +131,7 @@ def fitted_code(source: Any, X: Any) -> tuple[Any, Any]:
 
 def _check_fresh(estimator: Any, X: Any) -> None:
     seen = getattr(estimator, "training_rows_", None)
-    reason = seen and seen.come_back(row_hashes(np.asarray(X, dtype=np.float32)), index_hashes(X))
+    reason = seen and seen.come_back(row_hashes(np.asarray(X)), index_hashes(X))
     if reason:
         warnings.warn(
             f"The calibration rows look like the rows the model was trained on: {reason}. A certificate holds only for "

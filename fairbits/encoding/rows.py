@@ -10,12 +10,13 @@ MARGIN = 0.05  # more rows than chance explains, on top of three standard deviat
 
 
 def row_hashes(x: np.ndarray) -> np.ndarray:
-    """Return a number for each row of (n, ...) float32 that is the same for the same content.  (n,) uint64"""
-    columns = (np.ascontiguousarray(x, np.float32).reshape(len(x), -1) + np.float32(0)).view(np.uint32).T  # no -0
-    factors = np.random.default_rng(0).integers(2**64, size=len(columns), dtype=np.uint64) | np.uint64(1)
+    """Return a number for each row of (n, ...) numbers that is the same for the same content.  (n,) uint64"""
+    x = np.asarray(x).reshape(len(x), -1)
+    factors = np.random.default_rng(0).integers(2**64, size=x.shape[1], dtype=np.uint64) | np.uint64(1)
     total = np.zeros(len(x), np.uint64)
-    for column, factor in zip(columns, factors, strict=True):
-        total += column * factor  # modulo 2^64
+    for column, factor in zip(x.T, factors, strict=True):
+        content = (column.astype(np.float32) + np.float32(0)).view(np.uint32)  # no -0
+        total += content * factor  # modulo 2^64
     return total
 
 

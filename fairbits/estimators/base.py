@@ -8,15 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from fairbits.estimators.concerns import vanished_classes
 from fairbits.estimators.fitting import fit_stack
+from fairbits.estimators.inputs import read_numbers
 from fairbits.estimators.settings import layer_sizes, setting, torch_device, tunable
+from fairbits.nn import Inputs
 from fairbits.training import Batch
 
 PREDICTION_ROWS = 16_384  # rows predicted at a time
+CONCERNED_ROWS = 10_000  # rows of a fit that its concerns are judged by
 
 
 def log_softmax(logits: Tensor) -> Tensor:
@@ -31,6 +35,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     hidden_sizes : widths of the hidden layers before the representation
+    channels : widths of the convolutional blocks in front of them for images; a table has none
     learning_rate, weight_decay : of Adam; the decay is decoupled
     batch_size, max_epochs, min_steps, patience : the training schedule; at least `min_steps` steps are taken on small
         tables, and training stops after `patience` epochs without a better validation value
@@ -50,6 +55,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     """
 
     hidden_sizes: tuple[int, ...] = setting((64,), check=layer_sizes)
+    channels: tuple[int, ...] = setting((16, 32, 64), check=layer_sizes)
     learning_rate: float = tunable(1e-3, 1e-4, 1e-2, log=True, above=0)
     weight_decay: float = tunable(0.0, 0.0, 0.1, at_least=0)
     batch_size: int = setting(256, at_least=1, whole=True)
@@ -70,6 +76,9 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay")
     #: Whether a fit without sensitive features deserves a warning.
     protects: ClassVar[bool] = False
+    #: A part of the network that plays against the rest, trained in turn on `opponent_loss`; such a method also has the
+    #: settings `opponent_steps` and `opponent_learning_rate`, the latter among its `stacked_settings`.
+    opponent: ClassVar[str | None] = None
     #: Most validation rows worth looking at.
     max_validation_rows = None
     #: Whether batches hold their share of every (label, group) cell rather than of every group.
@@ -77,9 +86,15 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ what a method says
 
-    def build(self, n_features: int, n_classes: int) -> nn.Module:
-        """Return a fresh network; ``self.groups_`` names the groups of every sensitive column."""
+    def build(self, inputs: Inputs, n_classes: int) -> nn.Module:
+        """Return a fresh network for rows of so many features, or images of this shape (channels, height, width).
+
+        ``self.groups_`` names the groups of every sensitive column.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not say which network to build.")
+
+    def initialise(self, net: nn.Module, y: Tensor, s: Tensor, weight: Tensor) -> None:
+        """Let the fresh network know what it has to of the labels, groups and weights of the training rows."""
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> Any:
         """Return what the loss needs of labels, groups and weights, as nested tuples of tensors.
@@ -96,6 +111,10 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         """
         cross_entropy = self.cross_entropy(log_softmax(net(batch.x, batch.noise).logits), batch)
         return {"total": cross_entropy, "cross_entropy": cross_entropy}
+
+    def opponent_loss(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the terms of the opponent's own loss, like `loss`."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what its opponent wants.")
 
     def evaluate(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the terms of a full pass over validation rows; the loss itself unless a method knows better."""
@@ -115,13 +134,15 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : (n, features) numbers; put a `TableEncoder` in front of a mixed table
+        X : (n, features) numbers; put a `TableEncoder` in front of a mixed table. Or images (n, channels, height,
+            width), bytes or numbers; bytes stay bytes in memory
         y : (n,) labels of two or more classes
         sensitive_features : one or several columns (array, pandas, polars); needed here only, never for predictions
         sample_weight : (n,) non-negative; a whole number counts as so many copies of the row
         """
         fit_stack([self], X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        for concern in self.concerns(X, y, sensitive_features):
+        some = np.linspace(0, len(y) - 1, min(len(y), CONCERNED_ROWS)).astype(np.int64)
+        for concern in self.concerns(*(_rows_of(part, some) for part in (X, y, sensitive_features))):
             warnings.warn(concern, stacklevel=2)
         return self
 
@@ -151,7 +172,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
 
     def _read(self, X) -> Tensor:
         check_is_fitted(self)
-        return torch.from_numpy(np.require(validate_data(self, X, dtype=np.float32, reset=False), requirements="W"))
+        return torch.from_numpy(np.require(read_numbers(self, X, reset=False), requirements="W"))
 
     @staticmethod
     def cross_entropy(log_probabilities: Tensor, batch: Batch) -> Tensor:
@@ -166,3 +187,10 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
+
+
+def _rows_of(part: Any, rows: np.ndarray) -> Any:
+    """Return some rows of an argument of `fit`."""
+    if isinstance(part, dict):
+        return {name: _rows_of(column, rows) for name, column in part.items()}
+    return None if part is None else _safe_indexing(part, rows)

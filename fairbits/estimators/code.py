@@ -19,7 +19,7 @@ from fairbits.estimators.base import InvariantClassifier, log_softmax
 from fairbits.estimators.concerns import collapsed_code
 from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups, joint_information, monte_carlo_information, weigh_groups
-from fairbits.nn import CodeNet
+from fairbits.nn import CodeNet, Inputs
 from fairbits.training import Batch
 
 VALIDATION_DRAWS = 16  # of a code too wide for the exact expectation
@@ -84,12 +84,13 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     def stratify_by_label(self) -> bool:  # type: ignore[override]
         return self.condition_on_label
 
-    def build(self, n_features: int, n_classes: int) -> CodeNet:
+    def build(self, inputs: Inputs, n_classes: int) -> CodeNet:
         return CodeNet(
-            n_features,
+            inputs,
             self.hidden_sizes,
             self.code_size,
             n_classes,
+            channels=self.channels,
             temperature=self.temperature,
             noise_floor=self.noise_floor,
             binary=self.binary,
@@ -165,7 +166,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         """
         release = Release(draws, eps, coarse)
         theta = self.code_probabilities(X)
-        if self.random_state is None and self.ledger_.enter(np.asarray(X, dtype=np.float32)):
+        if self.random_state is None and self.ledger_.enter(np.asarray(X)):
             warnings.warn(
                 f"The codes of these {len(theta)} rows have been drawn before. Two draws of the same people tell more "
                 "than one: hand on the first, or certify with draws=2.",

@@ -15,7 +15,7 @@ from fairbits.encoding import ReleaseLedger
 from fairbits.estimators.inputs import Table, read_table
 from fairbits.estimators.scoring import paper_objective, prediction_scores
 from fairbits.estimators.settings import check_settings
-from fairbits.training import Replica, Schedule, TrainingData, split_rows, train
+from fairbits.training import Opponent, Replica, Schedule, TrainingData, split_rows, train
 
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]
@@ -119,7 +119,11 @@ def _replica(worker: Any, table: Table, own: np.ndarray) -> Replica:
     train_rows, held = (torch.from_numpy(own)[part] for part in (train_rows, held))
     with _BUILDING, torch.random.fork_rng(devices=[]):
         torch.manual_seed(init)
-        net = worker.build(table.x.shape[1], len(table.classes)).to(worker.device)
+        inputs = table.x.shape[1] if table.x.ndim == 2 else table.x.shape[1:]
+        net = worker.build(inputs, len(table.classes))
+    seen = train_rows.numpy()
+    worker.initialise(net, *(torch.from_numpy(a[seen]) for a in (table.y, table.s, table.weight)))
+    net = net.to(worker.device)
     scalars = {name: float(getattr(worker, name)) for name in worker.stacked_settings}
     return Replica(net=net, rows=train_rows, validation=held, seed=loop, scalars=scalars)
 
@@ -137,7 +141,20 @@ def _train(first: Any, table: Table, replicas: list[Replica], report: OnEpoch | 
     data = TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
     schedule = Schedule(**{f.name: getattr(first, f.name) for f in dataclasses.fields(Schedule)})
     select = _PaperSelection(table, replicas) if first.selection == "paper" else None
-    train(replicas, data, first.loss, first.evaluate, schedule, prepare=first.prepare, select=select, on_epoch=report)
+    opponent = None
+    if first.opponent is not None:
+        opponent = Opponent(part=first.opponent, loss=first.opponent_loss, steps=first.opponent_steps)
+    train(
+        replicas,
+        data,
+        first.loss,
+        first.evaluate,
+        schedule,
+        prepare=first.prepare,
+        select=select,
+        opponent=opponent,
+        on_epoch=report,
+    )
 
 
 def number_cells(*columns: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ class SensitiveFeatureInXWarning(UserWarning):
 class Table:
     """The rows of a fit: copies made, zero weights dropped, sorted by content so that row order does not matter."""
 
-    x: np.ndarray  # (n, features) float32
+    x: np.ndarray  # (n, features) float32, or images (n, channels, height, width), bytes or float32
     y: np.ndarray  # (n,) class index
     s: np.ndarray  # (n, columns) group index; no columns without sensitive features
     weight: np.ndarray  # (n,) float32, mean 1
@@ -54,7 +54,7 @@ class Table:
 def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table:
     """Validate a user's arguments; errors name the argument, the value and the remedy."""
     original = X
-    X, y = _read_numbers(estimator, X, y)
+    X, y = read_numbers(estimator, X, y)
     check_classification_targets(y)
     weight = np.ones(len(X))
     if sample_weight is not None:
@@ -74,9 +74,12 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table
     return Table(X[kept], y[order].astype(np.int64), s[kept], weight[order], kept, len(X), classes, encoder, *marks)
 
 
-def _read_numbers(estimator: Any, X, y) -> tuple[np.ndarray, np.ndarray]:
+def read_numbers(estimator: Any, X, y="no_validation", **options: Any):
+    """Return X, or X and y, as scikit-learn validates them: rows as float32, images as bytes or float32."""
+    images = getattr(X, "ndim", 2) == 4
+    dtype = X.dtype if images and X.dtype == np.uint8 else np.float32
     try:
-        return validate_data(estimator, X, y, dtype=np.float32)
+        return validate_data(estimator, X, y, dtype=dtype, allow_nd=images, **options)
     except ValueError as error:
         if "could not convert string" not in str(error):
             raise
@@ -105,7 +108,7 @@ def _read_groups(
     encoder = GroupEncoder(
         groups=estimator.groups, n_bins=estimator.n_bins, min_group_size=estimator.min_group_size
     ).fit(columns)
-    found = sensitive_in_table(X, sensitive_features)
+    found = sensitive_in_table(X, sensitive_features) if X.ndim == 2 else []
     if found:
         warnings.warn(
             f"A sensitive feature is among the inputs: {'; '.join(map(str, found))}. Drop it from X, unless the model "

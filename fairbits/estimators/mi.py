@@ -33,8 +33,8 @@ class BinaryMIClassifier(CodeClassifier):
 
     running_tables: bool | str = setting("auto", one_of=("auto", True, False))
 
-    def build(self, n_features, n_classes):
-        net = super().build(n_features, n_classes)
+    def build(self, inputs, n_classes):
+        net = super().build(inputs, n_classes)
         if self._runs():
             labels = n_classes if self.condition_on_label else 1
             net.running = nn.ModuleList(

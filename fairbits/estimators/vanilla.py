@@ -22,8 +22,8 @@ class VanillaClassifier(TransformerMixin, InvariantClassifier):
     (200, 2)
     """
 
-    def build(self, n_features, n_classes):
-        return PlainNet(n_features, self.hidden_sizes, n_classes)
+    def build(self, inputs, n_classes):
+        return PlainNet(inputs, self.hidden_sizes, n_classes, channels=self.channels)
 
     def transform(self, X) -> np.ndarray:
         """Return the last hidden layer: what a network without protection would hand on."""

@@ -1,6 +1,7 @@
 """Torch modules: stochastic binary layers and the networks built of them."""
 
 from fairbits.nn.activations import DeterministicBinary, StochasticBinary, draw_bits
+from fairbits.nn.features import Inputs, dense_layers, feature_layers
 from fairbits.nn.layers import BinaryConv2d, BinaryLinear, sign_weights
 from fairbits.nn.networks import CodeNet, CodeOutput, HiddenOutput, PlainNet
 from fairbits.nn.running import RunningInformation
@@ -12,9 +13,12 @@ __all__ = [
     "CodeOutput",
     "DeterministicBinary",
     "HiddenOutput",
+    "Inputs",
     "PlainNet",
     "RunningInformation",
     "StochasticBinary",
+    "dense_layers",
     "draw_bits",
+    "feature_layers",
     "sign_weights",
 ]

@@ -1,13 +1,13 @@
 """Code networks: feature extractor -> code -> head."""
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from fairbits.nn.activations import DeterministicBinary, StochasticBinary, draw_bits
+from fairbits.nn.activations import StochasticBinary, draw_bits
+from fairbits.nn.features import Inputs, feature_layers
 from fairbits.nn.layers import BinaryLinear
 
 # Up to this many bits an expectation over codes is the exact sum over all 2^m words, above it a mean of fixed draws.
@@ -30,14 +30,6 @@ class HiddenOutput(NamedTuple):
     logits: Tensor  # (n, classes)
 
 
-def dense_layers(sizes: Sequence[int], *, binary: bool = False) -> nn.Sequential:
-    """Stack dense layers of the given sizes: ReLU, or sign weights and threshold activations when `binary`."""
-    layers: list[nn.Module] = []
-    for n_in, n_out in pairwise(sizes):
-        layers += [BinaryLinear(n_in, n_out), DeterministicBinary()] if binary else [nn.Linear(n_in, n_out), nn.ReLU()]
-    return nn.Sequential(*layers)
-
-
 class CodeNet(nn.Module):
     """x -> features -> theta -> code -> head, with one stochastic layer: the code.
 
@@ -55,20 +47,20 @@ class CodeNet(nn.Module):
 
     def __init__(
         self,
-        n_features: int,
+        inputs: Inputs,
         hidden_sizes: Sequence[int],
         code_size: int,
         n_classes: int,
         *,
+        channels: Sequence[int] = (),
         temperature: float = 1.0,
         noise_floor: float = 0.0,
         binary: bool = False,
     ):
         super().__init__()
-        sizes = (n_features, *hidden_sizes)
-        self.features = dense_layers(sizes, binary=binary)
+        self.features, width = feature_layers(inputs, channels, hidden_sizes, binary=binary)
         linear = BinaryLinear if binary else nn.Linear
-        self.logits = linear(sizes[-1], code_size)
+        self.logits = linear(width, code_size)
         self.activation = StochasticBinary(temperature, noise_floor)
         self.head = linear(code_size, n_classes)
         draws = torch.quasirandom.SobolEngine(code_size, scramble=True, seed=0).draw(FIXED_DRAWS)
@@ -112,15 +104,14 @@ def all_words(like: Tensor) -> Tensor:
 
 
 class PlainNet(nn.Module):
-    """A dense network without a code, for comparison; its representation is the last hidden layer."""
+    """A network without a code, for comparison; its representation is the last layer before the head."""
 
     noise_size = 0
 
-    def __init__(self, n_features: int, hidden_sizes: Sequence[int], n_classes: int):
+    def __init__(self, inputs: Inputs, hidden_sizes: Sequence[int], n_classes: int, *, channels: Sequence[int] = ()):
         super().__init__()
-        sizes = (n_features, *hidden_sizes)
-        self.features = dense_layers(sizes)
-        self.head = nn.Linear(sizes[-1], n_classes)
+        self.features, width = feature_layers(inputs, channels, hidden_sizes)
+        self.head = nn.Linear(width, n_classes)
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> HiddenOutput:
         hidden = self.features(x)

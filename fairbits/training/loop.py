@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,22 @@ class Schedule:
     warmup_epochs: int = 5  # scalars["ramp"] rises from 0 to 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Opponent:
+    """A part of the network that plays against the rest: before every step of theirs it takes its own on its own loss.
+
+    Its learning rate is the replica's scalar "opponent_learning_rate"; its parameters move by no other loss.
+    """
+
+    part: str  # name of the submodule
+    loss: Loss
+    steps: int = 1
+
+    def owns(self, name: str) -> bool:
+        """Say whether a parameter is the opponent's."""
+        return name.startswith(self.part + ".")
+
+
 @dataclass(kw_only=True)
 class Replica:
     """One model of a stack: what differs from its neighbours, and afterwards what became of it."""
@@ -51,6 +67,7 @@ def train(
     *,
     prepare: Prepare | None = None,
     select: Callable[[Replica, Tensor], float] | None = None,
+    opponent: Opponent | None = None,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> None:
     """Train all replicas; each ends with the parameters of its best validation epoch and a history.
@@ -62,9 +79,10 @@ def train(
     prepare : (y, s, weight) -> nested tuples of tensors, for all batches of an epoch at once; each batch gets its part
         as ``batch.prepared``
     select : another criterion, to be minimised: (replica, evaluate's "probabilities") -> value, on plain tensors
+    opponent : a part of the network that is trained in turn with the rest, on a loss of its own
     on_epoch : called with (epochs done, epochs at most)
     """
-    run = _Run(replicas, data, loss, evaluate, schedule, prepare or (lambda *_: ()), select)
+    run = _Run(replicas, data, loss, evaluate, schedule, prepare or (lambda *_: ()), select, opponent)
     most = max(run.max_epochs)
     for epoch in range(most):
         run.epoch(epoch)
@@ -74,10 +92,17 @@ def train(
             break
 
 
+class _Player(NamedTuple):
+    loss: Loss
+    owns: Callable[[str], bool] | None  # None: every parameter
+    adam: StackAdam
+    steps: int
+
+
 class _Run:
     """The state of one call of `train`. Replicas that have stopped leave the stack."""
 
-    def __init__(self, replicas, data: TrainingData, loss: Loss, evaluate: Loss, schedule: Schedule, prepare, select):
+    def __init__(self, replicas, data: TrainingData, loss: Loss, evaluate: Loss, schedule, prepare, select, opponent):
         self.replicas, self.prepare, self.select = list(replicas), prepare, select
         self.data, self.loss, self.evaluate, self.schedule = data, loss, evaluate, schedule
         self.device = data.x.device
@@ -88,13 +113,31 @@ class _Run:
             name: torch.tensor([r.scalars[name] for r in self.replicas], dtype=torch.float32, device=self.device)
             for name in self.replicas[0].scalars
         }
-        self.adam = StackAdam(self.stack.flat, self.scalars["learning_rate"], self.scalars["weight_decay"])
+        self.players = self._players(opponent)
         self.best = [(float("inf"), self._snapshot(i)) for i in range(len(self.replicas))]
         self.max_epochs = [max(schedule.max_epochs, -(-schedule.min_steps // b.steps)) for b in self.batches]
         self.validation_noise = [
             torch.rand(len(r.validation), r.net.noise_size, generator=g)
             for r, g in zip(self.replicas, self.generators, strict=True)
         ]
+
+    def _players(self, opponent: Opponent | None) -> list[_Player]:
+        """Return who takes steps on a batch, in turn; the last one is the method itself."""
+        decay = self.scalars["weight_decay"]
+        adam = StackAdam(self.stack.flat, self.scalars["learning_rate"], decay)
+        if opponent is None:
+            return [_Player(self.loss, None, adam, 1)]
+        own = StackAdam(self.stack.flat, self.scalars["opponent_learning_rate"], torch.zeros_like(decay))
+        rest = _Player(self.loss, lambda name: not opponent.owns(name), adam, 1)
+        return [_Player(opponent.loss, opponent.owns, own, opponent.steps), rest]
+
+    def _step(self, batch: Batch, scalars: dict[str, Tensor], turn: Tensor | None) -> dict[str, Tensor]:
+        """Let every player take its steps; return the terms of the last one."""
+        for player in self.players:
+            for _ in range(player.steps):
+                terms = self.stack.map(player.loss, batch, scalars)
+                player.adam.step(self.stack.gradient(terms["total"], player.owns), turn)
+        return {name: value.detach() for name, value in terms.items()}
 
     def epoch(self, epoch: int) -> None:
         trained = self._train_epoch(epoch)
@@ -122,9 +165,7 @@ class _Run:
         self.stack.training(True)
         for batch, ramp_now, turn in zip(self._by_step(rest), self._by_step(ramp), turns, strict=True):
             batch = batch._replace(x=self.data.inputs(batch.x))
-            terms = self.stack.map(self.loss, batch, {**scalars, "ramp": ramp_now})
-            self.adam.step(self.stack.gradient(terms["total"]), turn)
-            collected.append({name: value.detach() for name, value in terms.items()})
+            collected.append(self._step(batch, {**scalars, "ramp": ramp_now}, turn))
         terms = {name: torch.stack([t[name] for t in collected]).view(-1, len(self.stack)) for name in collected[0]}
         return _records({name: (value * active.T).sum(0) / active.sum(1) for name, value in terms.items()})
 
@@ -213,7 +254,8 @@ class _Run:
         if kept:
             index = torch.tensor(kept, device=self.device)
             self.stack.keep(index)
-            self.adam.keep(index, self.stack.flat)
+            for player in self.players:
+                player.adam.keep(index, self.stack.flat)
             self.scalars = {name: value[index] for name, value in self.scalars.items()}
 
 

@@ -77,10 +77,20 @@ class Stack:
             return tree._make(parts) if hasattr(tree, "_make") else tuple(parts)
         return tree[0]
 
-    def gradient(self, total: Tensor) -> Tensor:
-        """Return the derivative of every replica's total with respect to its parameters.  (R, P)"""
+    def gradient(self, total: Tensor, owned: Callable[[str], bool] | None = None) -> Tensor:
+        """Return the derivative of every replica's total with respect to its parameters.  (R, P)
+
+        `owned` says by its name ("head.weight") whether a parameter takes part; the others' derivative is 0.
+        """
         alone = len(self) == 1
-        parts = torch.autograd.grad(total if alone else total.sum(), list(self.leaves.values()), materialize_grads=True)
+        total = total if alone else total.sum()
+        if owned is None:
+            parts = torch.autograd.grad(total, list(self.leaves.values()), materialize_grads=True)
+        else:
+            mine = {name: leaf for name, leaf in self.leaves.items() if owned(name.removeprefix("net."))}
+            found = torch.autograd.grad(total, list(mine.values()), materialize_grads=True)
+            known = dict(zip(mine, found, strict=True))
+            parts = tuple(known.get(name, torch.zeros_like(leaf)) for name, leaf in self.leaves.items())
         if alone:
             return torch.cat([part.flatten() for part in parts]).unsqueeze(0)
         return torch.cat([part.flatten(1) for part in parts], 1)
