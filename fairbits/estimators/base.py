@@ -81,6 +81,8 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     opponent: ClassVar[str | None] = None
     #: Most validation rows worth looking at.
     max_validation_rows = None
+    #: Rows of an extra batch at every step, drawn evenly from the (label, group) cells: `batch.extra`.
+    balanced_rows = 0
     #: Whether batches hold their share of every (label, group) cell rather than of every group.
     stratify_by_label = False
 

@@ -1,8 +1,9 @@
 """What the methods with a stochastic code share: the penalised loss, drawing, measuring."""
 
+import math
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
@@ -43,6 +44,11 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     binary : also binarise the weights and the hidden activations ("fully binary"; the default is the "hybrid" net)
     prediction : "expected" averages the head over the code's randomness and is deterministic; "sampled" uses one draw
     condition_on_label : penalise I(T;S|Y) instead of I(T;S), for equalised odds
+    prior_correction : in training, add log p(y|s) to the head's logits: what the groups alone say about the label need
+        not be learnt from x. For data in which S almost determines the label
+    leakage_rows : where the penalty is measured: on "all" rows as they are; with weights that make S and the label
+        "independent"; or on a second, "balanced" batch drawn evenly from the (label, group) cells, which rare cells
+        need when a batch holds but a few of their rows
 
     The other parameters are those of all methods; see `InvariantClassifier`.
     """
@@ -54,6 +60,8 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     binary: bool = setting(False, one_of=(False, True))
     prediction: str = setting("expected", one_of=("expected", "sampled"))
     condition_on_label: bool = setting(False, one_of=(False, True))
+    prior_correction: bool = setting(False, one_of=(False, True))
+    leakage_rows: str = setting("all", one_of=("all", "independent", "balanced"))
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma")
     protects: ClassVar[bool] = True
@@ -85,6 +93,11 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         return self.condition_on_label
 
     def build(self, inputs: Inputs, n_classes: int) -> CodeNet:
+        if self.condition_on_label and self.leakage_rows != "all":
+            raise ValueError(
+                f"leakage_rows={self.leakage_rows!r} makes S and the label independent, condition_on_label=True looks "
+                "within labels: choose one of them."
+            )
         return CodeNet(
             inputs,
             self.hidden_sizes,
@@ -96,18 +109,54 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
             binary=self.binary,
         )
 
+    @property
+    def balanced_rows(self) -> int:  # type: ignore[override]
+        return self.batch_size if self.leakage_rows == "balanced" and self.groups_ else 0
+
+    def initialise(self, net, y: Tensor, s: Tensor, weight: Tensor) -> None:
+        sizes, n_classes = [len(names) for names in self.groups_], len(self.classes_)
+        if sizes and self.prior_correction:
+            net.register_buffer("log_prior", log_label_shares(y, s, weight, sizes, n_classes), persistent=False)
+        for column, size in enumerate(sizes if self.leakage_rows != "all" else ()):
+            ratio = independence_ratio(y, s[:, column], weight, n_classes, size)
+            net.register_buffer(f"independence{column}", ratio, persistent=False)
+
+    def _corrected(self, net: CodeNet, logits: Tensor, s: Tensor) -> Tensor:
+        """Add what the groups alone say about the label, if asked for."""
+        if not (self.prior_correction and self.groups_):
+            return logits
+        return logits + net.get_buffer("log_prior")[joint_groups(s, [len(names) for names in self.groups_])]
+
+    def _independent(self, net: CodeNet, batch: Batch) -> tuple[tuple, ...]:
+        """Weigh the groups like `prepare`, by weights that make S and the label independent."""
+        cells = []
+        for column, k in enumerate(len(names) for names in self.groups_):
+            s = batch.s[..., column]
+            weight = batch.weight * net.get_buffer(f"independence{column}")[batch.y, s]
+            cells.append((weigh_groups(s, weights=weight, n_groups=k),))
+        return tuple(cells)
+
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        out = net(batch.x, batch.noise)
-        cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
+        theta, logits, measured = self._outputs(net, batch)
+        cross_entropy = self.cross_entropy(log_softmax(self._corrected(net, logits, batch.s)), batch)
         if not self.groups_:
             return {"total": cross_entropy, "cross_entropy": cross_entropy}
+        prepared = self._independent(net, batch) if self.leakage_rows == "independent" else measured.prepared
         cells = [
-            self.penalty(net, cell, out.theta, groups, noise=batch.noise)
-            for cell, (groups, *_) in enumerate(batch.prepared)
+            self.penalty(net, cell, theta, groups, noise=measured.noise) for cell, (groups, *_) in enumerate(prepared)
         ]
-        penalty, information = (_mixed(values, batch.prepared) for values in zip(*cells, strict=True))
+        penalty, information = (_mixed(values, prepared) for values in zip(*cells, strict=True))
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
+
+    def _outputs(self, net: CodeNet, batch: Batch) -> tuple[Tensor, Tensor, Batch]:
+        """Return theta of the rows the penalty is measured on, the batch's logits, and the batch of those rows."""
+        if not batch.extra:
+            out = net(batch.x, batch.noise)
+            return out.theta, out.logits, batch
+        # One pass for both: batch normalisation sees them together.
+        out = net(*(torch.cat([getattr(b, name) for b in (batch, batch.extra)]) for name in ("x", "noise")))
+        return out.theta[len(batch.y) :], out.logits[: len(batch.y)], batch.extra
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """The loss in expectation over the code, less the first-order estimate of the information's error on few rows.
@@ -115,14 +164,19 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         Otherwise sampling noise, and more of a preference for soft codes, would choose the epoch.
         """
         theta = net.theta(batch.x)
-        log_p = net.expected(theta, log_softmax, VALIDATION_DRAWS)
+        if self.prior_correction:
+            logits = net.head(net.fixed_codes(theta, VALIDATION_DRAWS))
+            log_p = log_softmax(self._corrected(net, logits, batch.s)).mean(0)
+        else:
+            log_p = net.expected(theta, log_softmax, VALIDATION_DRAWS)
         terms = {"total": self.cross_entropy(log_p, batch), "cross_entropy": self.cross_entropy(log_p, batch)}
         if self.groups_:
+            prepared = batch.prepared if self.leakage_rows == "all" else self._independent(net, batch)
             values = [
                 self.leakage(theta, groups, noise=batch.noise) - self.leakage_bias(theta, groups)
-                for groups, *_ in batch.prepared
+                for groups, *_ in prepared
             ]
-            terms["information"] = _mixed(values, batch.prepared)
+            terms["information"] = _mixed(values, prepared)
             terms["total"] = torch.lerp(terms["cross_entropy"], terms["information"], scalars["gamma"])
         if self.selection == "paper":
             terms["probabilities"] = net.expected(theta, lambda logits: torch.softmax(logits, -1), VALIDATION_DRAWS)
@@ -239,6 +293,28 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 def _mixed(values: Iterable[Tensor], cells: Iterable[tuple]) -> Tensor:
     """Add up the values of cells (groups,) and, times their share, of cells (groups, share)."""
     return reduce(torch.add, (cell[1] * v if len(cell) > 1 else v for v, cell in zip(values, cells, strict=True)))
+
+
+def joint_groups(s: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Number the combinations of the groups (..., columns) of all sensitive columns."""
+    number = torch.zeros_like(s[..., 0])
+    for column, size in enumerate(sizes):
+        number = number * size + s[..., column]
+    return number
+
+
+def log_label_shares(y: Tensor, s: Tensor, weight: Tensor, sizes: Sequence[int], n_classes: int) -> Tensor:
+    """Return log p(y|s), one row's worth of the uniform distribution added to each combination.  (cells, classes)"""
+    counts = torch.full((math.prod(sizes), n_classes), 1 / n_classes)
+    counts.index_put_((joint_groups(s, sizes), y), weight, accumulate=True)
+    return (counts / counts.sum(1, keepdim=True)).log()
+
+
+def independence_ratio(y: Tensor, s: Tensor, weight: Tensor, n_classes: int, n_groups: int) -> Tensor:
+    """Return p(y) p(s) / p(y, s) of rows with these labels, groups and weights, 0 where none is.  (classes, groups)"""
+    mass = torch.zeros(n_classes, n_groups).index_put_((y, s), weight, accumulate=True)
+    joint = mass / mass.sum()
+    return torch.where(joint > 0, joint.sum(1, keepdim=True) * joint.sum(0) / joint, 0)
 
 
 def code_information(theta: np.ndarray, groups: np.ndarray, y: np.ndarray | None = None) -> float:

@@ -137,7 +137,7 @@ def _seed(random_state: Any) -> int:
 
 def _train(first: Any, table: Table, replicas: list[Replica], report: OnEpoch | None) -> None:
     strata = number_cells(table.y, table.s) if first.stratify_by_label else number_cells(table.s)
-    arrays = (table.x, table.y, table.s, table.weight, strata)
+    arrays = (table.x, table.y, table.s, table.weight, strata, number_cells(table.y, table.s))
     data = TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
     schedule = Schedule(**{f.name: getattr(first, f.name) for f in dataclasses.fields(Schedule)})
     select = _PaperSelection(table, replicas) if first.selection == "paper" else None

@@ -84,8 +84,11 @@ class CodeNet(nn.Module):
         """Return E[of(head(T)) | theta]: exact up to 10 bits, else over fixed draws for all rows.  (n, classes)"""
         if theta.shape[-1] <= EXACT_EXPECTATION_BITS:
             return word_probabilities(theta) @ of(self.head(all_words(theta)))
-        codes = (self.fixed_noise[:draws].unsqueeze(-2) < theta).to(theta.dtype)  # (draws, n, m)
-        return of(self.head(codes)).mean(0)
+        return of(self.head(self.fixed_codes(theta, draws))).mean(0)
+
+    def fixed_codes(self, theta: Tensor, draws: int = FIXED_DRAWS) -> Tensor:
+        """Draw codes by noise that is the same for all rows and calls.  (draws, n, m)"""
+        return (self.fixed_noise[:draws].unsqueeze(-2) < theta).to(theta.dtype)
 
 
 def word_probabilities(theta: Tensor) -> Tensor:

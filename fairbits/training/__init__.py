@@ -1,10 +1,11 @@
 """The one loop that trains a stack of networks of one architecture."""
 
-from fairbits.training.batches import Batch, StratifiedBatches, TrainingData, split_rows
+from fairbits.training.batches import BalancedBatches, Batch, StratifiedBatches, TrainingData, split_rows
 from fairbits.training.loop import Opponent, Replica, Schedule, train
 from fairbits.training.stack import Stack
 
 __all__ = [
+    "BalancedBatches",
     "Batch",
     "Opponent",
     "Replica",

@@ -15,6 +15,7 @@ class Batch(NamedTuple):
     weight: Tensor  # (n,) each row's share in the batch's mean, 0 for padding
     noise: Tensor  # (n, noise_size) uniforms for the network's draws
     prepared: Any = ()  # tensors in nested tuples: what the method computed of y, s and weight beforehand
+    extra: Any = ()  # a second batch, drawn evenly from the (label, group) cells, for a method that asks for it
 
 
 class TrainingData(NamedTuple):
@@ -25,6 +26,7 @@ class TrainingData(NamedTuple):
     s: Tensor
     weight: Tensor
     strata: Tensor  # (n,) batches hold each stratum's share of the rows
+    cells: Tensor  # (n,) number of each row's (label, groups): extra batches are drawn evenly from these
 
     def inputs(self, rows: Tensor) -> Tensor:
         """Return x of rows (..., n)."""
@@ -74,6 +76,29 @@ class StratifiedBatches:
         for slots, rows in zip(self._slots, self._members, strict=True):
             order[slots] = rows[torch.randperm(len(rows), generator=generator)]
         return order.view(self.steps, self.width)
+
+
+class BalancedBatches:
+    """Rows drawn with replacement, evenly from the cells however rare they are.
+
+    >>> batches = BalancedBatches(torch.tensor([0] * 99 + [1]), 1000)
+    >>> rows = batches.epoch(1, torch.Generator().manual_seed(0))
+    >>> bool((rows == 99).float().mean() > 0.45)
+    True
+    """
+
+    def __init__(self, cells: Tensor, batch_size: int):
+        self._rows = cells.argsort(stable=True)
+        self._counts = cells.unique(return_counts=True)[1]
+        self._first = self._counts.cumsum(0) - self._counts
+        self.batch_size = batch_size
+
+    def epoch(self, steps: int, generator: torch.Generator) -> Tensor:
+        """Return the rows of so many batches.  (steps, batch_size)"""
+        shape = (steps, self.batch_size)
+        cell = torch.randint(len(self._counts), shape, generator=generator)
+        place = (torch.rand(shape, generator=generator) * self._counts[cell]).long()
+        return self._rows[self._first[cell] + place.minimum(self._counts[cell] - 1)]
 
 
 def split_rows(strata: Tensor, fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.training.adam import StackAdam
-from fairbits.training.batches import Batch, StratifiedBatches, TrainingData
+from fairbits.training.batches import BalancedBatches, Batch, StratifiedBatches, TrainingData
 from fairbits.training.stack import Stack, load_replica
 
 STEPS_BETWEEN_VALIDATIONS = 10
@@ -27,6 +27,7 @@ class Schedule:
     min_steps: int = 500  # more epochs than max_epochs if the table is small
     patience: int = 20  # epochs without a better validation value
     warmup_epochs: int = 5  # scalars["ramp"] rises from 0 to 1
+    balanced_rows: int = 0  # of an extra batch at every step, drawn evenly from the (label, group) cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +109,7 @@ class _Run:
         self.device = data.x.device
         self.stack = Stack([r.net for r in self.replicas])
         self.batches = [StratifiedBatches(data.strata[r.rows].cpu(), schedule.batch_size) for r in self.replicas]
+        self.balanced = [BalancedBatches(data.cells[r.rows].cpu(), schedule.balanced_rows) for r in self.replicas]
         self.generators = [torch.Generator().manual_seed(r.seed) for r in self.replicas]
         self.scalars = {
             name: torch.tensor([r.scalars[name] for r in self.replicas], dtype=torch.float32, device=self.device)
@@ -160,11 +162,12 @@ class _Run:
         active = mask.amax(-1)  # (R, steps): replicas with fewer rows may have fewer steps
         turns = [None] * rows.shape[1] if active.all() else active.unbind(1)
         scalars = self.stack.unstacked(self.scalars)
-        rest = Batch(rows, y, s, weight, noise, self.prepare(y, s, weight))
+        rest = Batch(rows, y, s, weight, noise, self.prepare(y, s, weight), self._extra(rows.shape[1]))
         collected: list[dict[str, Tensor]] = []
         self.stack.training(True)
         for batch, ramp_now, turn in zip(self._by_step(rest), self._by_step(ramp), turns, strict=True):
-            batch = batch._replace(x=self.data.inputs(batch.x))
+            extra = batch.extra._replace(x=self.data.inputs(batch.extra.x)) if batch.extra else ()
+            batch = batch._replace(x=self.data.inputs(batch.x), extra=extra)
             collected.append(self._step(batch, {**scalars, "ramp": ramp_now}, turn))
         terms = {name: torch.stack([t[name] for t in collected]).view(-1, len(self.stack)) for name in collected[0]}
         return _records({name: (value * active.T).sum(0) / active.sum(1) for name, value in terms.items()})
@@ -199,6 +202,17 @@ class _Run:
             mask[i, : b.steps, : b.width] = b.mask
             noise[i, : b.steps, : b.width] = torch.rand(b.steps, b.width, size, generator=g)
         return rows.to(self.device), mask.to(self.device), noise.to(self.device)
+
+    def _extra(self, steps: int) -> Batch | tuple[()]:
+        """Draw an extra batch for every step, (R, steps, ...), its inputs as row numbers."""
+        size = self.schedule.balanced_rows
+        if not size:
+            return ()
+        parts = list(zip(self.replicas, self.balanced, self.generators, strict=True))
+        rows = torch.stack([r.rows[b.epoch(steps, g)] for r, b, g in parts]).to(self.device)
+        noise = torch.stack([torch.rand(steps, size, r.net.noise_size, generator=g) for r, _, g in parts])
+        y, s, weight = self.data.y[rows], self.data.s[rows], torch.full(rows.shape, 1 / size, device=self.device)
+        return Batch(rows, y, s, weight, noise.to(self.device), self.prepare(y, s, weight))
 
     @torch.no_grad()
     def _validate(self) -> list[dict[str, float]]:
@@ -249,7 +263,7 @@ class _Run:
             for p in self.replicas[i].net.parameters():
                 p.data = p.data.clone()  # no longer views of one matrix: a pickle would hold it once per tensor
         kept = [i for i in range(len(self.replicas)) if i not in stopped]
-        for name in ("replicas", "batches", "generators", "best", "validation_noise", "max_epochs"):
+        for name in ("replicas", "batches", "balanced", "generators", "best", "validation_noise", "max_epochs"):
             setattr(self, name, [getattr(self, name)[i] for i in kept])
         if kept:
             index = torch.tensor(kept, device=self.device)
