@@ -63,10 +63,16 @@ def run_missing(
     done = read(folder)
     for job in progress([job for job in wanted if key(job) not in done]):
         record = {**job, **run(job), "made_by": MADE_BY}
-        with (folder / f"{job[file_by]}.jsonl").open("a") as lines:
-            lines.write(json.dumps(record) + "\n")
+        append(folder / f"{job[file_by]}.jsonl", record)
         done[key(job)] = record
     return done
+
+
+def append(file: Path, record: dict[str, Any]) -> None:
+    """Add a record in a line of its own, also after one that a crash has torn."""
+    torn = file.exists() and not file.read_bytes().endswith(b"\n")
+    with file.open("a") as lines:
+        lines.write("\n" * torn + json.dumps(record) + "\n")
 
 
 def publish(folder: Path, lines: list[str], limits: dict[str, bool]) -> None:

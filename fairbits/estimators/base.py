@@ -43,11 +43,13 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     validation_fraction : rows held out of the fit to choose the epoch; where that is under 10 rows, the training rows
         are used instead
     selection : "objective" keeps the epoch with the smallest loss on the validation rows, "paper" the one with the
-        largest AUC + (1 - GPA) + (1 - AUDC)
+        largest AUC + (1 - GPA) + (1 - AUDC), "last" the last one, for data whose validation rows would mislead
     groups : several sensitive columns form their "intersection", or "each" is protected on its own and their
         leakages add up
     n_bins : quantile bins of a numeric sensitive column with many values
     min_group_size : smaller groups are refused
+    unlabelled : a value of y that marks rows without a label, such as -1; they count in the leakage only. With the
+        domain as sensitive feature this is domain adaptation: the target's labels are not needed
     device : where torch computes
     verbose : show a progress bar
     random_state : seed of the fit; an int also makes every draw of `transform` repeatable, and then nothing is hidden
@@ -64,10 +66,11 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     patience: int = setting(20, at_least=1, whole=True)
     warmup_epochs: int = setting(5, at_least=0, whole=True)
     validation_fraction: float = setting(0.1, at_least=0, at_most=0.9)
-    selection: str = setting("objective", one_of=("objective", "paper"))
+    selection: str = setting("objective", one_of=("objective", "paper", "last"))
     groups: str = setting("intersection", one_of=("intersection", "each"))
     n_bins: int = setting(4, at_least=2, whole=True)
     min_group_size: int = setting(10, at_least=1, whole=True)
+    unlabelled: Any = None
     device: str = setting("cpu", check=torch_device)
     verbose: bool = False
     random_state: Any = None
@@ -80,7 +83,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     #: settings `opponent_steps` and `opponent_learning_rate`, the latter among its `stacked_settings`.
     opponent: ClassVar[str | None] = None
     #: Most validation rows worth looking at.
-    max_validation_rows = None
+    max_validation_rows: ClassVar[int | None] = None
     #: Rows of an extra batch at every step, drawn evenly from the (label, group) cells: `batch.extra`.
     balanced_rows = 0
     #: Whether batches hold their share of every (label, group) cell rather than of every group.
@@ -176,11 +179,14 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return torch.from_numpy(np.require(read_numbers(self, X, reset=False), requirements="W"))
 
-    @staticmethod
-    def cross_entropy(log_probabilities: Tensor, batch: Batch) -> Tensor:
-        """Return the weighted mean of -log2 p(y), in bits."""
-        own = log_probabilities.mT.gather(-2, batch.y.unsqueeze(-2)).squeeze(-2)
-        return batch.weight @ own / -math.log(2)
+    def cross_entropy(self, log_probabilities: Tensor, batch: Batch) -> Tensor:
+        """Return the weighted mean of -log2 p(y), in bits, over the rows that have a label."""
+        y, weight = batch.y, batch.weight
+        if self.unlabelled is not None:
+            labelled = weight * (y >= 0)
+            y, weight = y.clamp(min=0), labelled / labelled.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+        own = log_probabilities.mT.gather(-2, y.unsqueeze(-2)).squeeze(-2)
+        return weight @ own / -math.log(2)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "net_")

@@ -93,6 +93,8 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         return self.condition_on_label
 
     def build(self, inputs: Inputs, n_classes: int) -> CodeNet:
+        if self.unlabelled is not None and (self.prior_correction or self.leakage_rows != "all"):
+            raise ValueError("prior_correction and leakage_rows need every row's label; use them without `unlabelled`.")
         if self.condition_on_label and self.leakage_rows != "all":
             raise ValueError(
                 f"leakage_rows={self.leakage_rows!r} makes S and the label independent, condition_on_label=True looks "

@@ -91,7 +91,8 @@ def _check_part(part: np.ndarray, i: int, table: Table) -> np.ndarray:
     if not whole or part.min() < 0 or part.max() >= table.n_source or len(np.unique(part)) < len(part):
         raise ValueError(f"rows[{i}] must be distinct row numbers from 0 to {table.n_source - 1}, at least one.")
     own = np.flatnonzero(np.isin(table.source, part))
-    if len(np.unique(table.y[own])) < 2 or any(len(np.unique(column)) < 2 for column in table.s[own].T):
+    labels = table.y[own]
+    if len(np.unique(labels[labels >= 0])) < 2 or any(len(np.unique(column)) < 2 for column in table.s[own].T):
         raise ValueError(f"rows[{i}] holds only one class or one group; every estimator must see at least two of each.")
     return own
 
@@ -140,7 +141,7 @@ def _train(first: Any, table: Table, replicas: list[Replica], report: OnEpoch | 
     arrays = (table.x, table.y, table.s, table.weight, strata, number_cells(table.y, table.s))
     data = TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
     schedule = Schedule(**{f.name: getattr(first, f.name) for f in dataclasses.fields(Schedule)})
-    select = _PaperSelection(table, replicas) if first.selection == "paper" else None
+    select = {"objective": lambda: None, "paper": lambda: _PaperSelection(table, replicas), "last": lambda: _later}
     opponent = None
     if first.opponent is not None:
         opponent = Opponent(part=first.opponent, loss=first.opponent_loss, steps=first.opponent_steps)
@@ -151,7 +152,7 @@ def _train(first: Any, table: Table, replicas: list[Replica], report: OnEpoch | 
         first.evaluate,
         schedule,
         prepare=first.prepare,
-        select=select,
+        select=select[first.selection](),
         opponent=opponent,
         on_epoch=report,
     )
@@ -167,6 +168,11 @@ def number_cells(*columns: np.ndarray) -> np.ndarray:
     return np.unique(stacked, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
 
 
+def _later(replica: Replica, _: Any) -> float:
+    """Prefer every epoch to those before it."""
+    return -float(len(replica.history))
+
+
 class _PaperSelection:
     """The paper's AUC + (1 - GPA) + (1 - AUDC) on the validation rows, negated because the loop minimises."""
 
@@ -176,6 +182,7 @@ class _PaperSelection:
             self._check(replica.validation.numpy())
 
     def _check(self, rows: np.ndarray) -> None:
+        rows = rows[self.table.y[rows] >= 0]
         cells = [number_cells(self.table.y[rows], column) for column in self.table.s[rows].T]
         n_classes = len(self.table.classes)
         complete = all(len(np.unique(c)) >= 2 * n_classes for c in cells)
@@ -187,8 +194,9 @@ class _PaperSelection:
 
     def __call__(self, replica: Replica, probabilities: torch.Tensor) -> float:
         rows = replica.validation.numpy()
-        classes = np.arange(len(self.table.classes))
-        scores = prediction_scores(probabilities.cpu().numpy(), classes, self.table.y[rows], self.table.s[rows])
+        known = self.table.y[rows] >= 0
+        rows, shown = rows[known], probabilities.cpu().numpy()[known]
+        scores = prediction_scores(shown, np.arange(len(self.table.classes)), self.table.y[rows], self.table.s[rows])
         return -paper_objective(scores)
 
 

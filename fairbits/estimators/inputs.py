@@ -35,7 +35,7 @@ class Table:
     """The rows of a fit: copies made, zero weights dropped, sorted by content so that row order does not matter."""
 
     x: np.ndarray  # (n, features) float32, or images (n, channels, height, width), bytes or float32
-    y: np.ndarray  # (n,) class index
+    y: np.ndarray  # (n,) class index, -1 for a row without a label
     s: np.ndarray  # (n, columns) group index; no columns without sensitive features
     weight: np.ndarray  # (n,) float32, mean 1
     source: np.ndarray  # (n,) the user's row
@@ -60,11 +60,11 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     source, weight = _copies(weight)
-    classes, y = np.unique(y[source], return_inverse=True)
+    classes, y = _read_labels(y[source], estimator.unlabelled)
     if len(classes) < 2:
         raise ValueError(
-            f"y has only one class, {classes[0]!r} (after dropping rows of weight 0); a classifier needs rows of at "
-            "least two classes."
+            f"y has only one class, {classes.tolist()} (after dropping rows of weight 0 or without a label); a "
+            "classifier needs rows of at least two classes."
         )
     table = original if hasattr(original, "columns") else X
     encoder, s = _read_groups(estimator, table, sensitive_features, len(X), np.unique(source))
@@ -72,6 +72,17 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table
     kept = source[order]
     marks = row_hashes(X), index_hashes(original)
     return Table(X[kept], y[order].astype(np.int64), s[kept], weight[order], kept, len(X), classes, encoder, *marks)
+
+
+def _read_labels(y: np.ndarray, unlabelled: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes and each row's class index, -1 where the label is missing."""
+    if unlabelled is None:
+        return np.unique(y, return_inverse=True)
+    known = y != unlabelled
+    classes = np.unique(y[known])
+    index = np.full(len(y), -1)
+    index[known] = np.searchsorted(classes, y[known])
+    return classes, index
 
 
 def read_numbers(estimator: Any, X, y="no_validation", **options: Any):

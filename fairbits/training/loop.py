@@ -67,7 +67,7 @@ def train(
     schedule: Schedule,
     *,
     prepare: Prepare | None = None,
-    select: Callable[[Replica, Tensor], float] | None = None,
+    select: Callable[[Replica, Any], float] | None = None,
     opponent: Opponent | None = None,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> None:
@@ -79,7 +79,7 @@ def train(
     evaluate : the same for a full pass over the validation rows; the epoch with the smallest "total" is kept
     prepare : (y, s, weight) -> nested tuples of tensors, for all batches of an epoch at once; each batch gets its part
         as ``batch.prepared``
-    select : another criterion, to be minimised: (replica, evaluate's "probabilities") -> value, on plain tensors
+    select : another criterion, to be minimised: (replica, evaluate's "probabilities" or None) -> value, no vmap
     opponent : a part of the network that is trained in turn with the rest, on a loss of its own
     on_epoch : called with (epochs done, epochs at most)
     """
@@ -232,8 +232,10 @@ class _Run:
         probabilities = terms.pop("probabilities", None)  # (R, n, classes)
         records = _records({name: value.view(len(rows)) for name, value in terms.items()})
         for i, r in enumerate(self.replicas if self.select else ()):
-            own = probabilities.view(len(rows), *probabilities.shape[-2:])[i]
-            records[i]["selection"] = self.select(r, own[: len(r.validation)])
+            own = probabilities
+            if probabilities is not None:
+                own = probabilities.view(len(rows), *probabilities.shape[-2:])[i][: len(r.validation)]
+            records[i]["selection"] = self.select(r, own)
         return records
 
     def _judge(self, i: int, epoch: int, trained: dict[str, float], validated: dict[str, float]) -> bool:

@@ -1,0 +1,124 @@
+"""Images in, and what helps when the group almost determines the label."""
+
+import numpy as np
+import pytest
+import torch
+from battery import CODES, quick
+
+from fairbits import BinaryBernoulliClassifier, VanillaClassifier, audit
+from fairbits.datasets import biased_digits
+from fairbits.estimators import fit_stack
+from fairbits.estimators.code import independence_ratio, joint_groups, log_label_shares
+from fairbits.nn import feature_layers
+from fairbits.training import BalancedBatches
+
+SETTINGS = {"channels": (8, 16), "max_epochs": 10, "hidden_sizes": (), "random_state": 0, "code_size": 16}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return biased_digits(0.9, "train"), biased_digits(0.1, "test")
+
+
+def test_bytes_stay_bytes_and_are_not_modified(digits):
+    train, _ = digits
+    before = train.X.copy()
+    model = quick(VanillaClassifier, channels=(4,)).fit(train.X, train.y)
+    assert model._read(train.X).dtype == torch.uint8
+    np.testing.assert_array_equal(train.X, before)
+    assert model.n_features_in_ == 3
+    assert model.transform(train.X[:7]).shape == (7, 16)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 28, 28), (2, 1, 5)])
+@pytest.mark.parametrize("binary", [False, True])
+def test_features_have_the_width_they_say(shape, binary):
+    layers, width = feature_layers(shape, (4, 6), (), binary=binary)
+    assert layers(torch.rand(3, *shape)).shape == (3, width)
+
+
+def test_evaluation_in_parts_is_evaluation():
+    layers, _ = feature_layers((1, 6, 6), (4,), ())
+    layers.eval()
+    x = torch.rand(1300, 1, 6, 6)
+    torch.testing.assert_close(layers(x), layers[0]._features(x))
+
+
+def test_a_stack_of_images_trains(digits):
+    train, test = digits
+    models = [VanillaClassifier(channels=(8,), max_epochs=2, min_steps=0, random_state=i) for i in range(2)]
+    fit_stack(models, train.X, train.y)
+    alone = VanillaClassifier(channels=(8,), max_epochs=2, min_steps=0, random_state=1).fit(train.X, train.y)
+    np.testing.assert_allclose(models[1].predict_proba(test.X), alone.predict_proba(test.X), atol=1e-4)
+
+
+@pytest.mark.parametrize("cls", CODES)
+@pytest.mark.parametrize("rows", ["independent", "balanced"])
+def test_codes_of_images_with_every_option(cls, rows, digits):
+    train, test = digits
+    model = cls(**SETTINGS | {"max_epochs": 2, "min_steps": 0, "prior_correction": True, "leakage_rows": rows})
+    model.fit(train.X, train.y, sensitive_features=train.s)
+    assert np.isfinite(model.history_[-1]["total"])
+    assert model.transform(test.X).shape == (600, 16)
+
+
+def test_the_prior_correction_unlearns_the_colour(digits):
+    """With the colour as good a guess as the digit, the plain loss follows it; the corrected one does not."""
+    train, test = digits
+    accuracy = {}
+    for corrected in (False, True):
+        model = BinaryBernoulliClassifier(gamma=0.0, prior_correction=corrected, **SETTINGS)
+        model.fit(train.X, train.y, sensitive_features=train.s)
+        accuracy[corrected] = (model.predict(test.X) == test.y).mean()
+    assert accuracy[True] > accuracy[False] + 0.1
+
+
+def test_a_balanced_penalty_lowers_the_leakage_where_colour_and_digit_are_independent(digits):
+    train, test = digits
+    information = [
+        BinaryBernoulliClassifier(gamma=gamma, prior_correction=True, leakage_rows="balanced", **SETTINGS)
+        .fit(train.X, train.y, sensitive_features=train.s)
+        .information(test.X, sensitive_features=test.s)
+        for gamma in (0.0, 0.3)
+    ]
+    assert information[1] < 0.7 * information[0]
+
+
+@pytest.mark.filterwarnings("ignore::fairbits.certificate.SmallGroupWarning")
+def test_an_audit_of_images(digits):
+    train, test = digits
+    model = quick(BinaryBernoulliClassifier, channels=(4,)).fit(train.X, train.y, sensitive_features=train.s)
+    found = audit(model, test.X, test.y, sensitive_features=test.s)
+    assert found.task["auc"] > 0.5
+    assert found.certificate is not None
+
+
+def test_label_shares_and_independence_by_counting():
+    rng = np.random.default_rng(0)
+    y, s = torch.from_numpy(rng.integers(0, 3, 500)), torch.from_numpy(rng.integers(0, 2, (500, 2)))
+    weight = torch.from_numpy(rng.random(500).astype(np.float32))
+    shares = log_label_shares(y, s, weight, [2, 2], 3).exp()
+    cell = joint_groups(s, [2, 2])
+    for c in range(4):
+        mass = torch.stack([weight[(cell == c) & (y == label)].sum() for label in range(3)]) + 1 / 3
+        torch.testing.assert_close(shares[c], mass / mass.sum())
+    ratio = independence_ratio(y, s[:, 0], weight, 3, 2)
+    balanced = weight * ratio[y, s[:, 0]]
+    joint = torch.zeros(3, 2).index_put_((y, s[:, 0]), balanced / balanced.sum(), accumulate=True)
+    torch.testing.assert_close(joint, joint.sum(1, keepdim=True) * joint.sum(0), atol=1e-6, rtol=0)
+
+
+def test_balanced_batches_draw_every_cell_alike():
+    cells = torch.tensor([0] * 900 + [1] * 90 + [2] * 10)
+    rows = BalancedBatches(cells, 100).epoch(300, torch.Generator().manual_seed(0))
+    counts = cells[rows].flatten().bincount() / rows.numel()
+    assert (counts - 1 / 3).abs().max() < 0.01
+    assert len(rows.unique()) > 990
+
+
+def test_contradictory_options_are_refused(digits):
+    train, _ = digits
+    with pytest.raises(ValueError, match="choose one"):
+        quick(BinaryBernoulliClassifier, condition_on_label=True, leakage_rows="balanced").fit(
+            train.X, train.y, sensitive_features=train.s
+        )

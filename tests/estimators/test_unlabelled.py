@@ -1,0 +1,66 @@
+"""Rows without a label count in the leakage only: domain adaptation."""
+
+import numpy as np
+import pytest
+from battery import ESTIMATORS, problem, quick
+from sklearn.metrics import roc_auc_score
+
+from fairbits import BinaryMIClassifier
+
+
+def domains(n=6000, seed=0):
+    """Source (0) and target (1): x0 tells the label in both, x1 the opposite, and its mean gives the domain away."""
+    rng = np.random.default_rng(seed)
+    domain, y = rng.integers(0, 2, (2, n))
+    shortcut = np.where(domain == 0, 3 * y, 3 * (1 - y) + 6)
+    X = np.column_stack([1.5 * y, shortcut]) + rng.normal(size=(n, 2))
+    return X, y, domain
+
+
+def target_auc(gamma):
+    X, y, domain = domains()
+    marked = np.where(domain == 0, y, -1)
+    model = BinaryMIClassifier(gamma=gamma, max_epochs=30, unlabelled=-1, random_state=0)
+    model.fit(X, marked, sensitive_features=domain)
+    X, y, domain = domains(seed=1)
+    return roc_auc_score(y[domain == 1], model.predict_proba(X[domain == 1])[:, 1])
+
+
+def test_a_code_that_hides_the_domain_serves_the_one_without_labels():
+    """Without the penalty the shortcut of the source misleads in the target."""
+    plain, adapted = target_auc(0.0), target_auc(0.9)
+    assert plain < 0.6
+    assert adapted > 0.75
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_labels_that_are_missing_do_not_train_the_head(cls):
+    """With the groups' columns empty of labels, classes are those of the labelled rows and training works."""
+    X, y, s = problem()
+    marked = np.where(np.arange(len(y)) % 2, y, 7)
+    model = quick(cls, min_steps=200, unlabelled=7).fit(X, marked, sensitive_features=s)
+    assert model.classes_.tolist() == [0, 1]
+    assert roc_auc_score(y, model.predict_proba(X)[:, 1]) > 0.8
+
+
+def test_unlabelled_rows_leave_an_unpenalised_fit_to_the_labelled_ones():
+    """The cross-entropy is the mean over labelled rows, however many others there are."""
+    import torch
+
+    from fairbits.training import Batch
+
+    log_p = torch.log_softmax(torch.randn(6, 3), -1)
+    y, weight = torch.tensor([0, 2, -1, 1, -1, -1]), torch.full((6,), 1 / 6)
+    batch = Batch(None, y, None, weight, None)
+    own = BinaryMIClassifier(unlabelled=-1).cross_entropy(log_p, batch)
+    known = [0, 1, 3]
+    expected = -log_p[known, y[known]].mean() / np.log(2)
+    assert float(own) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_what_needs_labels_says_so():
+    X, y, s = problem()
+    with pytest.raises(ValueError, match="every row's label"):
+        quick(BinaryMIClassifier, unlabelled=7, prior_correction=True).fit(X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match="two classes"):
+        quick(BinaryMIClassifier, unlabelled=0).fit(X, y, sensitive_features=s)
