@@ -67,7 +67,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 def tables(records: list[dict[str, Any]], epochs: int) -> list[str]:
     """Return the lines of the table: one row per method."""
     lines = [
-        f"Biased-MNIST: accuracy on unbiased colours after {epochs} epochs, mean (each seed), the same network for all; "
+        f"Biased-MNIST: accuracy on unbiased colours after {epochs} epochs, mean (each seed), one network for all; "
         "paper: BinaryBernoulli's 0.960 and 0.906. Information: I(T;S) of one draw on the unbiased test images, bits.",
         "",
         "| method | rho 0.990 | rho 0.995 | from one draw | information | seconds per fit |",

@@ -3,19 +3,20 @@
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.model_selection import train_test_split
-from sklearn.utils import _safe_indexing
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from fairbits.certificate import Certificate, SmallGroupWarning, TrainingRowsWarning, certify
-from fairbits.encoding import GroupEncoder
+from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, binary_digits, certify, certify_groups
+from fairbits.encoding import SeenRows, row_hashes, take_rows
 from fairbits.estimators import BinaryMIClassifier, fit_stack
-from fairbits.estimators.fitting import number_cells
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99)
 
@@ -24,7 +25,28 @@ class NotCertifiedError(ValueError):
     """No model of the path could be proved to keep the limit."""
 
 
-class CertifiedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class _Claim(NamedTuple):
+    """A bound that must be within its limit."""
+
+    of: str  # code or class
+    kind: str  # total_variation or information
+    bound: float
+    estimate: float  # what the rows show
+    limit: float
+    rows: int
+
+    @property
+    def excess(self) -> float:
+        """By how much the bound is above the limit, in units of the limit."""
+        return self.bound / self.limit - 1
+
+    @property
+    def rate(self) -> int:
+        """The power of the slack by which rows must grow to shrink it."""
+        return 2 if self.kind == "total_variation" else 1
+
+
+class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a gamma path and keep the most accurate model that held-out rows prove to be within a limit.
 
     The models are put in an order that is fixed before the calibration rows are looked at, from the safest to the most
@@ -36,9 +58,10 @@ class CertifiedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : a method with a code and a gamma; `BinaryMIClassifier()` by default
+    estimator : a method with a code and a gamma, or a pipeline that ends in one: what stands before it is then fitted
+        to the training part alone, as it must be; `BinaryMIClassifier()` by default
     max_disparity : the promised limit on the demographic-parity gap of any decision made from the code or the class
-    max_information : promise at most so many bits about S as well
+    max_information : the promised limit on what they tell about S, in bits, as well or (max_disparity=None) instead
     confidence : of the promise
     gammas : the path
     calibration_fraction : rows kept from training, to certify
@@ -47,15 +70,16 @@ class CertifiedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : the chosen model
-    certificate_ : its certificate; the bound in it is an estimate of how far below the limit it is, not a promise
-    path_ : frame of the models in order: gamma, bounds of code and class, whether it was tried and passed
+    certificate_ : its certificate, which says the promise; the bounds in it are estimates of how far below the limits
+        it is, not promises
+    path_ : frame of the models that were tried, in order: gamma, bounds of code and class, whether it passed
     """
 
     def __init__(
         self,
         estimator: Any = None,
         *,
-        max_disparity: float = 0.05,
+        max_disparity: float | None = 0.05,
         max_information: float | None = None,
         confidence: float = 0.95,
         gammas: Sequence[float] = GAMMAS,
@@ -68,82 +92,107 @@ class CertifiedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def fit(self, X, y, *, sensitive_features):
         """Train the path on one part of the rows and certify it on the rest; sensitive features are required."""
-        for name in ("max_disparity", "confidence", "calibration_fraction"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)!r} must lie between 0 and 1.")
-        if sensitive_features is None:
-            raise ValueError("sensitive_features is None; a certificate needs the columns to protect.")
+        self._check(sensitive_features)
+        for name in ("estimator_", "certificate_", "path_"):
+            self.__dict__.pop(name, None)
         template = BinaryMIClassifier() if self.estimator is None else self.estimator
-        models = [clone(template).set_params(gamma=gamma) for gamma in self.gammas]
-        train, calibration = self._split(template, np.asarray(y), sensitive_features)
-        named = hasattr(sensitive_features, "columns") or hasattr(sensitive_features, "name")  # frames and series
-        s = sensitive_features if named else np.asarray(sensitive_features)
-        part = _safe_indexing(X, train)
-        fit_stack(models, part, np.asarray(y)[train], sensitive_features=_safe_indexing(s, train))
-        ordered = self._order(models, part, _safe_indexing(s, train))
-        self._test(ordered, _safe_indexing(X, calibration), _safe_indexing(s, calibration))
-        self.classes_, self.n_features_in_ = self.estimator_.classes_, self.estimator_.n_features_in_
+        front, method = (template[:-1], template[-1]) if isinstance(template, Pipeline) else (None, template)
+        if getattr(method, "prediction", "expected") != "expected":
+            raise ValueError("prediction='sampled' draws a class; a certified one must be deterministic: 'expected'.")
+        rows = train_test_split(np.arange(len(y)), test_size=self.calibration_fraction, random_state=self.random_state)
+        (X_train, X_held), (y_train, _), (s_train, s_held) = (
+            [take_rows(part, r) for r in rows] for part in (X, np.asarray(y), sensitive_features)
+        )
+        if front is not None:
+            front = clone(front).fit(X_train, y_train)
+            X_train, X_held = front.transform(X_train), front.transform(X_held)
+        models = [clone(method).set_params(gamma=gamma) for gamma in self.gammas]
+        fit_stack(models, X_train, y_train, sensitive_features=s_train)
+        chosen = self._test(self._order(models, X_train, s_train), X_held, s_held)
+        certificate = certify(chosen, X_held, sensitive_features=s_held, confidence=self.confidence)
+        self.certificate_ = replace(certificate, promise=self._promise())
+        for concern in chosen.concerns(X_train, y_train, s_train):
+            warnings.warn(concern, stacklevel=2)
+        # The calibration rows have chosen the model: they are not to certify it again.
+        chosen.training_rows_ = SeenRows(row_hashes(np.concatenate([np.asarray(part) for part in (X_train, X_held)])))
+        self.estimator_ = chosen if front is None else Pipeline([*front.steps, ("method", chosen)])
+        self.classes_, self.n_features_in_ = chosen.classes_, _count_columns(X)
         return self
 
-    def _split(self, template: Any, y: np.ndarray, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
-        encoder = GroupEncoder(groups=template.groups, n_bins=template.n_bins, min_group_size=template.min_group_size)
-        cells = number_cells(encoder.fit(sensitive_features, n_rows=len(y)).transform(sensitive_features))
-        return train_test_split(
-            np.arange(len(y)), test_size=self.calibration_fraction, stratify=cells, random_state=self.random_state
-        )
+    def _check(self, sensitive_features: Any) -> None:
+        limits = {"max_disparity": self.max_disparity, "max_information": self.max_information}
+        if all(value is None for value in limits.values()):
+            raise ValueError("max_disparity and max_information are both None; set a limit to certify.")
+        for name, value in {
+            **limits,
+            "confidence": self.confidence,
+            "calibration_fraction": self.calibration_fraction,
+        }.items():
+            if value is not None and not 0 < value < 1:
+                raise ValueError(f"{name}={value!r} must lie between 0 and 1.")
+        if sensitive_features is None:
+            raise ValueError("sensitive_features is None; a certificate needs the columns to protect.")
 
     def _order(self, models: list[Any], X: Any, s: Any) -> list[Any]:
         """Sort from the safest to the most accurate, by what the training rows show."""
         with warnings.catch_warnings():
             for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
                 warnings.simplefilter("ignore", category)
-            shown = [self._bounds(model, X, s)[0] for model in models]
+            shown = [self._worst(self._claims(model, X, s)).excess for model in models]
         return [models[i] for i in np.argsort(shown, kind="stable")]
 
-    def _test(self, models: list[Any], X: Any, s: Any) -> None:
-        """Certify in order up to the first failure and keep the last that passed."""
-        rows, best, chosen = [], math.inf, None
+    def _test(self, models: list[Any], X: Any, s: Any) -> Any:
+        """Certify in order up to the first failure and return the last that passed."""
+        rows, kept = [], None
         for model in models:
-            worst, certificate = self._bounds(model, X, s)
-            passed = worst <= self.max_disparity and (
-                self.max_information is None or certificate.information <= self.max_information
-            )
-            rows.append(
-                {"gamma": model.gamma, "bound": worst, "information": certificate.information, "passed": passed}
-            )
-            if not passed:
-                best = min(best, worst)
+            claims = self._claims(model, X, s)
+            worst = self._worst(claims)
+            bounds = {f"{c.of}_{c.kind}": c.bound for c in claims}
+            rows.append({"gamma": model.gamma, **bounds, "passed": worst.excess <= 0})
+            if worst.excess > 0:
                 break
-            chosen = (model, certificate)
+            kept = model
         self.path_ = pd.DataFrame(rows)
-        if chosen is None:
-            raise NotCertifiedError(self._refusal(best, certificate))
-        self.estimator_, self.certificate_ = chosen
+        if kept is None:
+            raise NotCertifiedError(self._refusal(worst))
+        return kept
 
-    def _bounds(self, model: Any, X: Any, s: Any) -> tuple[float, Certificate]:
-        """Return the larger of the bounds on code and class, and the code's certificate."""
+    def _claims(self, model: Any, X: Any, s: Any) -> list[_Claim]:
+        """Return what must be within its limit for a model to pass: of the code and of the class."""
         code = certify(model, X, sensitive_features=s, confidence=self.confidence)
-        classes = (model.predict(X)[:, None] == model.classes_[1:]).astype(float)
-        columns = zip(model.group_encoder_.transform(s).T, model.groups_, strict=True)
-        answers = [
-            certify(classes, sensitive_features=np.array(names)[column], confidence=self.confidence).total_variation
-            for column, names in columns
+        number = np.searchsorted(model.classes_, model.predict(X))
+        digits = torch.from_numpy(binary_digits(number, len(model.classes_)))
+        answer = certify_groups(digits, model.group_encoder_, s, confidence=self.confidence)
+        limits = {"total_variation": self.max_disparity, "information": self.max_information}
+        return [
+            _Claim(of, kind, getattr(found, kind), max(getattr(b, f"estimated_{kind}") for b in found.bounds), limit, n)
+            for kind, limit in limits.items()
+            if limit is not None
+            for of, found, n in (("code", code, len(digits)), ("class", answer, len(digits)))
         ]
-        return max(code.total_variation, *answers), code
 
-    def _refusal(self, best: float, certificate: Certificate) -> str:
-        safest = certificate.bounds[0]
-        slack = best - safest.estimated_total_variation
-        room = self.max_disparity - safest.estimated_total_variation
-        n = sum(safest.rows.values())
-        advice = (
-            f"about {math.ceil(n * (slack / room) ** 2):,} calibration rows would be needed instead of {n:,}"
-            if room > 0
-            else "more rows would not help: the calibration rows themselves show more than that; add larger gammas"
-        )
+    @staticmethod
+    def _worst(claims: list[_Claim]) -> _Claim:
+        return max(claims, key=lambda claim: claim.excess)
+
+    def _promise(self) -> str:
+        parts = []
+        if self.max_disparity is not None:
+            parts.append(f"a demographic-parity gap of at most {self.max_disparity:g} of any decision made from it")
+        if self.max_information is not None:
+            parts.append(f"at most {self.max_information:g} bits about the sensitive features")
+        return f"for the code of one draw, and for the predicted class: {' and '.join(parts)}."
+
+    def _refusal(self, failed: _Claim) -> str:
+        limit = "max_disparity" if failed.kind == "total_variation" else "max_information"
+        if failed.estimate < failed.limit:
+            rows = failed.rows * ((failed.bound - failed.estimate) / (failed.limit - failed.estimate)) ** failed.rate
+            advice = f"about {math.ceil(rows):,} calibration rows would be needed instead of {failed.rows:,}"
+        else:
+            advice = "add larger gammas; more rows help only as far as these ones overstate it"
         return (
-            f"No model could be certified to max_disparity={self.max_disparity:g} at confidence {self.confidence:g}: "
-            f"the safest has a bound of {best:.4f} on its code and class; {advice}."
+            f"No model could be certified to {limit}={failed.limit:g} at confidence {self.confidence:g}: of the safest "
+            f"the {failed.of} has a bound of {failed.bound:.4f}, and these rows show {failed.estimate:.4f}; {advice}."
         )
 
     def predict(self, X) -> np.ndarray:
@@ -160,3 +209,12 @@ class CertifiedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return class probabilities; **not** covered by the promise, they are a function of the row itself."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict_proba(X)
+
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+        """Name the bits: bit0, bit1, ..."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.get_feature_names_out()
+
+
+def _count_columns(X: Any) -> int:
+    return X.shape[1] if hasattr(X, "shape") else len(X[0])

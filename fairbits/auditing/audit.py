@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.model_selection import train_test_split
 
 from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes
 from fairbits.auditing.record import Adversary, Audit, Leakage
 from fairbits.auditing.subject import Subject, group_encoder, read_subject
-from fairbits.certificate import Certificate, certify, fitted_code
-from fairbits.certificate.certify import column_titles
+from fairbits.certificate import Certificate, certify_groups, check_fresh, column_titles, fitted_code
+from fairbits.encoding import GroupEncoder
 from fairbits.estimators.concerns import conditional_entropy, worse_than_unmitigated
 from fairbits.estimators.held_out import held_out_scores
 from fairbits.information import information_sandwich, neuronwise_information
@@ -58,18 +57,19 @@ def audit(
     """
     if probes not in ("quick", "full"):
         raise ValueError(f"probes={probes!r} must be 'quick' or 'full'.")
+    if unmitigated is not None and y is None:
+        raise ValueError("unmitigated is compared by its predictions, which needs labels: pass y.")
     subject = read_subject(estimator_or_representation, X, draws, random_state)
     n = len(subject.views[subject.released])
     encoder = group_encoder(subject, sensitive_features)
     groups = encoder.transform(sensitive_features, n_rows=n)
     columns = list(zip(groups.T, column_titles(encoder), encoder.names_, strict=True))
     leakage = tuple(_leakage(subject, *column, random_state) for column in columns)
-    named = {title: np.array(names)[numbers] for numbers, title, names in columns}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        certificate = _certificate(subject, named, sensitive_features, y, confidence)
+        certificate = _certificate(subject, encoder, sensitive_features, y, confidence)
     results = [r for s, title, _ in columns for r in _probe(subject, s, title, probes, confidence, random_state)]
-    task = _task(subject.model, subject.X, y, groups)
+    task = _task(subject.model, subject.X, y, groups, subject.views.get("one draw"))
     concerns = [w.message for w in caught if isinstance(w.message, Warning)]
     concerns += _concerns(subject, y, sensitive_features, groups, task, unmitigated, X)
     for concern in concerns:
@@ -90,13 +90,13 @@ def audit(
     )
 
 
-def _certificate(subject: Subject, named: dict[str, Any], sensitive_features: Any, y: Any, confidence: float):
-    """Certify what is released, where it has a law; `named` are the groups by name for a model that has none."""
+def _certificate(subject: Subject, encoder: GroupEncoder, sensitive_features: Any, y: Any, confidence: float):
+    """Certify what is released, where it has a law, and warn if the rows are not fresh."""
+    check_fresh(subject.model, subject.X)
     if subject.law is None:
         return None
-    if getattr(subject.model, "group_encoder_", None) is not None and subject.law is subject.bits:
-        return certify(subject.model, subject.X, sensitive_features=sensitive_features, y=y, confidence=confidence)
-    return certify(subject.law, sensitive_features=named, y=y, confidence=confidence)
+    law, seeded = torch.from_numpy(subject.law), getattr(subject.model, "random_state", None) is not None
+    return certify_groups(law, encoder, sensitive_features, y=y, confidence=confidence, seeded=seeded)
 
 
 def _leakage(subject: Subject, groups: np.ndarray, title: str, names: list[str], random_state: int) -> Leakage:
@@ -122,10 +122,10 @@ def _leakage(subject: Subject, groups: np.ndarray, title: str, names: list[str],
 
 def _probe(subject: Subject, groups: np.ndarray, title: str, probes: str, confidence: float, seed: int):
     """Run the probes on every view of at most so many rows; groups of a single row are left out."""
-    rows = _repeated(groups, np.arange(len(groups)))
-    if probes == "quick" and len(rows) > QUICK_ROWS:
-        some = train_test_split(rows, train_size=QUICK_ROWS, stratify=groups[rows], random_state=seed)[0]
-        rows = _repeated(groups, some)
+    rows = np.random.default_rng(seed).permutation(len(groups))
+    if probes == "quick" and len(rows) > QUICK_ROWS:  # every so many of the rows, group by group
+        rows = rows[groups[rows].argsort(kind="stable")][np.linspace(0, len(rows) - 1, QUICK_ROWS).astype(np.int64)]
+    rows = np.sort(_repeated(groups, rows))
     s = np.unique(groups[rows], return_inverse=True)[1]
     models = QUICK if probes == "quick" else FULL
     options: dict[str, Any] = {"column": title, "models": models, "confidence": confidence, "random_state": seed}
@@ -144,8 +144,8 @@ def _adversary(title: str, results: list[ProbeResult], certificate: Certificate 
     return Adversary(title, best.proved_balanced_accuracy, best.model, bounds[0].balanced_accuracy if bounds else None)
 
 
-def _task(model: Any, X: Any, y: Any, groups: np.ndarray) -> dict[str, float] | None:
-    return None if model is None or y is None else held_out_scores(model, X, np.asarray(y), groups)
+def _task(model: Any, X: Any, y: Any, groups: np.ndarray, codes: Any = None) -> dict[str, float] | None:
+    return None if model is None or y is None else held_out_scores(model, X, np.asarray(y), groups, codes)
 
 
 def _concerns(subject: Subject, y, sensitive_features, groups, task, unmitigated, X) -> list[Warning]:

@@ -1,12 +1,13 @@
 """What is audited: a fitted model with or without a code, or a representation as somebody handed it over."""
 
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairbits.certificate import fitted_code
+from fairbits.certificate import binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder
 
 MOST_CATEGORIES = 256
@@ -34,7 +35,9 @@ class Subject:
 def read_subject(source: Any, X: Any, draws: int, random_state: int) -> Subject:
     """Take the source for what it is."""
     source, X = fitted_code(source, X)
-    if hasattr(source, "__array__") or isinstance(source, (list, tuple)):
+    if not (isinstance(draws, Integral) and draws >= 2):
+        raise ValueError(f"draws={draws!r} must be a whole number of at least 2: one draw is shown anyway.")
+    if hasattr(source, "__array__") or hasattr(source, "toarray") or isinstance(source, (list, tuple)):
         if X is not None:
             raise ValueError("X goes with a fitted model; the representation itself is the first argument, X=None.")
         return _given(source, "the representation", {"task": "a representation alone predicts nothing; audit a model."})
@@ -42,6 +45,8 @@ def read_subject(source: Any, X: Any, draws: int, random_state: int) -> Subject:
         raise ValueError("X is None; pass the rows to audit the model on.")
     if hasattr(source, "code_probabilities"):
         return _code(source, X, draws, random_state)
+    if not hasattr(source, "transform") and not hasattr(source, "predict_proba"):
+        raise ValueError(f"{type(source).__name__} has neither transform nor predict_proba; pass what it hands on.")
     values = source.transform(X) if hasattr(source, "transform") else source.predict_proba(X)
     model = source if hasattr(source, "predict_proba") else None
     missing = {} if model else {"task": f"{type(source).__name__} has no predict_proba."}
@@ -76,7 +81,7 @@ def _given(values: Any, name: str, unavailable: dict[str, str], **model: Any) ->
     distinct, cell = np.unique(values, axis=0, return_inverse=True)
     law: np.ndarray | None = None
     if len(distinct) * REPEATS <= len(values):
-        law = _digits(cell.ravel(), len(distinct))
+        law = binary_digits(cell.ravel(), len(distinct))
     else:
         reason = (
             f"it has {len(distinct)} different values in {len(values)} rows. What anybody could read from it cannot be "
@@ -89,6 +94,7 @@ def _given(values: Any, name: str, unavailable: dict[str, str], **model: Any) ->
 def _numbers(values: Any) -> np.ndarray:
     """Return a table of numbers that tells the same: categories become a column each, or their number if many."""
     table = values.to_pandas() if hasattr(values, "to_pandas") else values
+    table = table.toarray() if hasattr(table, "toarray") else table  # scipy's sparse matrices
     if not hasattr(table, "columns"):
         table = np.asarray(table)
         if table.ndim not in (1, 2):
@@ -105,9 +111,3 @@ def _column(column: pd.Series) -> np.ndarray:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     codes, names = pd.factorize(column, use_na_sentinel=False)
     return np.eye(len(names))[codes] if len(names) <= MOST_CATEGORIES else codes
-
-
-def _digits(cells: np.ndarray, n_cells: int) -> np.ndarray:
-    """Write the number of each row's value in binary: another name for it, so what it tells is the same."""
-    width = max(1, int(n_cells - 1).bit_length())
-    return (cells[:, None] >> np.arange(width - 1, -1, -1) & 1).astype(np.float64)

@@ -1,8 +1,16 @@
 """What held-out rows prove about every receiver of a code."""
 
-from fairbits.certificate.certify import SmallGroupWarning, TrainingRowsWarning, certify, fitted_code
+from fairbits.certificate.certify import (
+    SmallGroupWarning,
+    TrainingRowsWarning,
+    certify,
+    certify_groups,
+    check_fresh,
+    column_titles,
+    fitted_code,
+)
 from fairbits.certificate.record import Certificate, GroupBounds
-from fairbits.certificate.release import Release
+from fairbits.certificate.release import Release, binary_digits
 
 __all__ = [
     "Certificate",
@@ -10,6 +18,10 @@ __all__ = [
     "Release",
     "SmallGroupWarning",
     "TrainingRowsWarning",
+    "binary_digits",
     "certify",
+    "certify_groups",
+    "check_fresh",
+    "column_titles",
     "fitted_code",
 ]

@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.pipeline import Pipeline
 from torch import Tensor
@@ -65,21 +66,49 @@ def certify(
     >>> round(certificate.total_variation, 3)
     0.039
     """
-    _check_confidence(confidence)
-    release = Release(draws, eps, coarse)
     theta, encoder, seeded = _read(theta_or_estimator, X, sensitive_features)
+    return certify_groups(
+        theta,
+        encoder,
+        sensitive_features,
+        y=y,
+        confidence=confidence,
+        release=Release(draws, eps, coarse),
+        prior=prior,
+        asymptotic=asymptotic,
+        simultaneous=simultaneous,
+        generator=generator,
+        seeded=seeded,
+    )
+
+
+def certify_groups(
+    theta: Tensor,
+    encoder: GroupEncoder,
+    sensitive_features: Any,
+    *,
+    y: Any = None,
+    confidence: float = 0.95,
+    release: Release | None = None,
+    prior: Any = None,
+    asymptotic: bool = False,
+    simultaneous: bool = False,
+    generator: torch.Generator | None = None,
+    seeded: bool = False,
+) -> Certificate:
+    """Certify a code by its bits' probabilities, for groups that are known already; the rest as in `certify`."""
+    _check_confidence(confidence)
+    release = release or Release()
     codes = encoder.transform(sensitive_features, n_rows=len(theta))
     strata = _strata(y, len(theta))
-    claims = sum(2 + (len(names) > 2) for names in encoder.names_) + sum(
-        (1 + (len(names) > 2)) * (len(strata) - 1) for names in encoder.names_
-    )
+    claims = len(strata) * sum(2 + (len(names) > 2) for names in encoder.names_)
     delta = (1 - confidence) / (claims if simultaneous else 1)
     bounds, exact = [], True
     for column, (title, names) in enumerate(zip(column_titles(encoder), encoder.names_, strict=True)):
         for label, rows in strata:
             part = torch.from_numpy(codes[rows, column])
             counts = np.bincount(part, minlength=len(names))
-            fixed = None if prior is None or label is not None else _read_prior(prior, len(names))
+            fixed = None if prior is None or label is not None else _read_prior(prior, len(names), len(encoder.names_))
             shown = _shown(theta[rows], part, counts, release, fixed, delta, generator)
             exact = exact and shown.spent == 0
             _check_rows(counts, names, delta - shown.spent, asymptotic)
@@ -87,7 +116,7 @@ def certify(
     return Certificate(
         confidence=confidence,
         bounds=tuple(bounds),
-        release=release.to_dict(),
+        release=release.to_dict(theta.shape[1]),
         release_words=release.describe(),
         prior="the population's group probabilities" if prior is None else f"group probabilities {np.asarray(prior)}",
         exact=exact,
@@ -104,11 +133,13 @@ def _read(source: Any, X: Any, sensitive_features: Any) -> tuple[Tensor, GroupEn
         if X is None:
             raise ValueError("X is None; pass the calibration rows with an estimator.")
         theta = torch.from_numpy(np.asarray(source.code_probabilities(X), dtype=np.float64))
-        _check_fresh(source, X)
+        check_fresh(source, X)
         encoder = source.group_encoder_
         if encoder is None:
             raise ValueError("The estimator was fitted without sensitive_features; fit it with them to certify it.")
         return theta, encoder, source.random_state is not None
+    if hasattr(source, "predict"):
+        raise ValueError(f"{type(source).__name__} has no random code to certify; `audit` says what can be said of it.")
     theta = torch.from_numpy(np.require(np.asarray(source), np.float64, "W"))
     if theta.dim() != 2 or not bool(((theta >= 0) & (theta <= 1)).all()):
         raise ValueError(
@@ -129,13 +160,14 @@ def fitted_code(source: Any, X: Any) -> tuple[Any, Any]:
     return source, X
 
 
-def _check_fresh(estimator: Any, X: Any) -> None:
+def check_fresh(estimator: Any, X: Any) -> None:
+    """Warn if rows look like those a model was trained on, or chosen by."""
     seen = getattr(estimator, "training_rows_", None)
     reason = seen and seen.come_back(row_hashes(np.asarray(X)), index_hashes(X))
     if reason:
         warnings.warn(
-            f"The calibration rows look like the rows the model was trained on: {reason}. A certificate holds only for "
-            "rows that played no part in training; keep some apart (train_test_split) and certify on those.",
+            f"These rows look like the rows the model was trained on or chosen by: {reason}. What is said of it holds "
+            "only for rows that played no part in that; keep some apart (train_test_split) and use those.",
             TrainingRowsWarning,
             stacklevel=4,
         )
@@ -154,10 +186,14 @@ def _strata(y: Any, n: int) -> list[tuple[Any, np.ndarray]]:
     y = np.asarray(y)
     if len(y) != n:
         raise ValueError(f"y has {len(y)} values for {n} calibration rows; pass one per row.")
-    return everything + [(label.item(), np.flatnonzero(y == label)) for label in np.unique(y)]
+    if pd.isna(y).any():
+        raise ValueError(f"y has {int(pd.isna(y).sum())} missing labels; drop those rows, or certify without y.")
+    return everything + [(label, np.flatnonzero(y == label)) for label in np.unique(y).tolist()]
 
 
-def _read_prior(prior: Any, n_groups: int) -> torch.Tensor:
+def _read_prior(prior: Any, n_groups: int, n_columns: int) -> torch.Tensor:
+    if n_columns > 1:
+        raise ValueError("prior is for one sensitive column; certify the columns one by one to give each its own.")
     values = torch.as_tensor(np.asarray(prior, dtype=np.float64))
     if values.shape != (n_groups,) or not bool((values > 0).all()) or abs(float(values.sum()) - 1) > 1e-6:
         raise ValueError(f"prior={prior!r} must be {n_groups} positive numbers that sum to 1, one per group.")
@@ -179,7 +215,9 @@ def _bounds(column, label, names, counts, shown: Estimates, delta, prior, asympt
         shown.total_variation[s, r] + one_set_deviation(counts[[s, r]], 1.0, delta, asymptotic=asymptotic)
         for s, r in pairs
     )
-    guess = shown.best_guess + one_set_deviation(counts, 1 / k, delta, asymptotic=asymptotic)
+    guess = (1 + distance) / 2  # of two groups: the same claim
+    if k > 2:
+        guess = shown.best_guess + one_set_deviation(counts, 1 / k, delta, asymptotic=asymptotic)
     fixed = None if prior is None else prior.numpy()
     return GroupBounds(
         column=column,
@@ -187,9 +225,9 @@ def _bounds(column, label, names, counts, shown: Estimates, delta, prior, asympt
         rows=dict(zip(names, counts.tolist(), strict=True)),
         total_variation=float(min(1.0, distance)),
         balanced_accuracy=float(min(1.0, guess)),
-        information=None if label is not None else information_bound(shown.information, counts, delta, fixed),
+        information=information_bound(shown.information, counts, delta, fixed),
         estimated_total_variation=float(max(shown.total_variation[s, r] for s, r in pairs)),
-        estimated_information=None if label is not None else shown.information,
+        estimated_information=shown.information,
     )
 
 

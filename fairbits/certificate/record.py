@@ -27,9 +27,9 @@ class GroupBounds:
     rows: dict[str, int]  # per group
     total_variation: float
     balanced_accuracy: float
-    information: float | None  # bits; None within labels
+    information: float  # bits
     estimated_total_variation: float  # of the calibration rows themselves; an upper limit where codes were drawn
-    estimated_information: float | None
+    estimated_information: float
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Certificate:
     asymptotic: bool
     simultaneous: bool
     seeded: bool  # the model draws with a fixed seed
+    promise: str | None = None  # of a model that was chosen by these rows: what holds in place of the numbers
 
     @property
     def total_variation(self) -> float:
@@ -59,7 +60,7 @@ class Certificate:
     @property
     def information(self) -> float:
         """Bound on I(T;S), in bits: the worst column."""
-        return max(b.information for b in self._overall if b.information is not None)
+        return max(b.information for b in self._overall)
 
     @property
     def within_labels(self) -> float | None:
@@ -77,17 +78,23 @@ class Certificate:
 
     @property
     def covers(self) -> str:
-        """Say in words what the numbers promise."""
+        """Say in words what is promised."""
+        if self.promise is not None:
+            return (
+                f"Promised with probability {self.confidence:g} over the calibration rows: {self.promise} The numbers "
+                "above are estimates for the model that was kept, not promises of their own."
+            )
         text = COVERS.format(confidence=self.confidence, release=self.release_words)
         each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
-        kind = " approximately, by a normal approximation" if self.asymptotic else ""
+        kind = ", total variation and balanced accuracy by a normal approximation" if self.asymptotic else ""
         return f"{text} {each}{kind}. The information is at {self.prior}."
 
     @property
     def does_not_cover(self) -> tuple[str, ...]:
         """Say in words what they do not promise."""
         seed = ("this model as it is: it draws with a fixed seed (random_state), void for who knows it",)
-        return (*DOES_NOT_COVER, *(seed if self.seeded else ()))
+        known = DOES_NOT_COVER if self.promise is None else DOES_NOT_COVER[:-1]
+        return (*known, *(seed if self.seeded else ()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain lists, numbers and texts, ready for JSON."""
@@ -107,10 +114,10 @@ class Certificate:
         most = "" if self.exact else "at most "
         for b in self.bounds:
             where = b.column if b.label is None else f"{b.column} among {b.label!r}"
-            information = "" if b.information is None else f", information <= {b.information:.4f} bits"
             lines.append(
                 f"  {where}: total variation <= {b.total_variation:.4f} (these rows show {most}"
-                f"{b.estimated_total_variation:.4f}), balanced accuracy <= {b.balanced_accuracy:.4f}{information}; "
+                f"{b.estimated_total_variation:.4f}), balanced accuracy <= {b.balanced_accuracy:.4f}, "
+                f"information <= {b.information:.4f} bits; "
                 "rows: " + ", ".join(f"{group} {n}" for group, n in b.rows.items())
             )
         return "\n".join([*lines, f"  {self.covers}", "  Not covered: " + "; ".join(self.does_not_cover) + "."])

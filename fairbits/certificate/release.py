@@ -1,13 +1,16 @@
 """What leaves the house: how many draws, how much extra noise, which coarsening."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+NAMED_BITS = 16  # up to here a coarse code is named in the record by all its words
 COARSE_DRAWS = 64  # codes drawn per row to learn how often it falls into each cell
 
 
@@ -28,7 +31,7 @@ class Release:
     coarse: Callable[[np.ndarray], np.ndarray] | np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.draws, int) and self.draws >= 1):
+        if not (isinstance(self.draws, Integral) and self.draws >= 1):
             raise ValueError(f"draws={self.draws!r} must be a whole number of at least 1.")
         if not 0 <= self.eps < 0.5:
             raise ValueError(f"eps={self.eps!r} must lie in [0, 0.5): at 0.5 every bit is a fair coin.")
@@ -89,5 +92,25 @@ class Release:
         noise = f", every bit flipped with probability {self.eps:g}" if self.eps else ""
         return f"{what} of the {'coarse code' if self.coarse is not None else 'code'} per person{noise}"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"draws": self.draws, "eps": self.eps, "coarse": self.coarse is not None}
+    def to_dict(self, m: int) -> dict[str, Any]:
+        """Return the release of m bits as plain numbers and texts; a coarse code by its cells and a fingerprint."""
+        coarse = None
+        if self.coarse is not None:
+            cells = self.word_cells(m).numpy() if m <= NAMED_BITS else None  # wider ones are known by their owner alone
+            coarse = {
+                "cells": None if cells is None else int(cells.max()) + 1,
+                "sha256": None if cells is None else hashlib.sha256(cells.tobytes()).hexdigest(),
+            }
+        return {"draws": int(self.draws), "eps": float(self.eps), "coarse": coarse}
+
+
+def binary_digits(cells: np.ndarray, n_cells: int) -> np.ndarray:
+    """Write numbers below n_cells as bits: another name for the same values, so that what they tell is the same.
+
+    >>> binary_digits(np.array([0, 2, 1]), 3)
+    array([[0., 0.],
+           [1., 0.],
+           [0., 1.]])
+    """
+    width = max(1, int(n_cells - 1).bit_length())
+    return (cells[:, None] >> np.arange(width - 1, -1, -1) & 1).astype(np.float64)

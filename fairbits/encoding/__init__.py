@@ -2,7 +2,7 @@
 
 from fairbits.encoding.groups import GroupEncoder
 from fairbits.encoding.overlap import Overlap, sensitive_in_table
-from fairbits.encoding.rows import ReleaseLedger, SeenRows, index_hashes, row_hashes
+from fairbits.encoding.rows import ReleaseLedger, SeenRows, index_hashes, row_hashes, take_rows
 from fairbits.encoding.sensitive import BinnedSensitiveFeaturesWarning, check_length, sensitive_columns
 from fairbits.encoding.table import TableEncoder
 
@@ -18,4 +18,5 @@ __all__ = [
     "row_hashes",
     "sensitive_columns",
     "sensitive_in_table",
+    "take_rows",
 ]

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import _safe_indexing
 
 MARGIN = 0.05  # more rows than chance explains, on top of three standard deviations
+RUN = 8  # rows in a row whose content is compared, where rows have no labels
 
 
 def row_hashes(x: np.ndarray) -> np.ndarray:
@@ -30,8 +32,15 @@ def table_fingerprint(hashes: np.ndarray) -> str:
     return hashlib.sha256(np.sort(hashes).tobytes()).hexdigest()
 
 
+def take_rows(part: Any, rows: np.ndarray) -> Any:
+    """Return some rows of an argument of `fit`: array, frame, list, dict of columns or None."""
+    if isinstance(part, dict):
+        return {name: take_rows(column, rows) for name, column in part.items()}
+    return None if part is None else _safe_indexing(part, rows)
+
+
 class SeenRows:
-    """The rows a model was trained on, to notice when they come back as calibration rows.
+    """Rows seen before, to notice when they come back: as calibration rows, or to be drawn again.
 
     A pickle keeps the fingerprint of the table alone: numbers of single rows would tell who was in it.
     """
@@ -47,25 +56,33 @@ class SeenRows:
         """Say why rows look like these ones, or return None; repeated content alone is no reason."""
         if table_fingerprint(hashes) == self.fingerprint:
             return "they are the same table"
-        if self.hashes is None:
+        if self.hashes is None or not len(hashes):
             return None
-        if index is not None and self.index is not None and self._same_places(hashes, index, self.index):
-            return "many have the index and the content of training rows"
         _, counts = np.unique(self.hashes, return_counts=True)
-        fresh = (counts == 1).sum() / len(self.hashes)  # Good and Turing: the chance that a new row has new content
+        share = counts / len(self.hashes)
+        alike = float((share**2).sum())  # the chance that two rows have the same content
+        if index is not None and self.index is not None:
+            found = np.isin(_paired(hashes, index), _paired(self.hashes, self.index))
+            if _more_than_chance(found, alike):
+                return "many have the index and the content of those rows"
+        elif len(hashes) >= RUN and _more_than_chance(np.isin(_runs(hashes), _runs(self.hashes)), alike**RUN):
+            return "many stand in the same order as those rows"
+        fresh = share[counts == 1].sum()  # Good and Turing: the chance that a new row has new content
         if _more_than_chance(np.isin(hashes, self.hashes), 1 - fresh):
-            return "many have the content of training rows, more than repeats within them explain"
+            return "many have the content of those rows, more than repeats within them explain"
         return None
-
-    def _same_places(self, hashes: np.ndarray, index: np.ndarray, own_index: np.ndarray) -> bool:
-        """Say whether more rows have the index label *and* content of a training row than content alone explains."""
-        _, counts = np.unique(self.hashes, return_counts=True)
-        alike = float(((counts / len(self.hashes)) ** 2).sum())  # the chance that two rows have the same content
-        return _more_than_chance(np.isin(_paired(hashes, index), _paired(self.hashes, own_index)), alike)
 
 
 def _paired(hashes: np.ndarray, index: np.ndarray) -> np.ndarray:
     return hashes ^ (index * np.uint64(0x9E3779B97F4A7C15))  # an odd number: no two labels alike
+
+
+def _runs(hashes: np.ndarray) -> np.ndarray:
+    """Return a number for every run of rows that follow each other."""
+    total = np.zeros(max(len(hashes) - RUN + 1, 0), np.uint64)
+    for place in range(RUN):
+        total = total * np.uint64(0x9E3779B97F4A7C15) + hashes[place : place + len(total)]
+    return total
 
 
 def _more_than_chance(found: np.ndarray, chance: float) -> bool:
@@ -74,14 +91,36 @@ def _more_than_chance(found: np.ndarray, chance: float) -> bool:
 
 
 class ReleaseLedger:
-    """The tables whose codes have been drawn: two draws of the same people tell more than one."""
+    """The rows whose codes have been drawn: two draws of the same people tell more than one.
 
-    def __init__(self, tables: list[str] | None = None):
-        self.tables = set(tables or ())
+    It knows tables for ever and single rows as long as it is not pickled.
+    """
 
-    def enter(self, x: np.ndarray) -> bool:
-        """Note the table and say whether it was drawn before."""
-        fingerprint = table_fingerprint(row_hashes(x))
-        again = fingerprint in self.tables
-        self.tables.add(fingerprint)
+    def __init__(self, tables: dict[str, list[str]] | None = None):
+        self.tables = {table: set(releases) for table, releases in (tables or {}).items()}
+        self._rows: SeenRows | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"tables": self.tables, "_rows": None}
+
+    def enter(self, x: np.ndarray, index: np.ndarray | None = None, seeded: str | None = None) -> bool:
+        """Note the rows and say whether they, or many of them, were drawn before.
+
+        `seeded` describes a draw that can be repeated: the same draw of the same rows in the same order tells nothing
+        new, and is no second one.
+        """
+        hashes = row_hashes(x)
+        table = table_fingerprint(hashes)
+        release = None if seeded is None else hashlib.sha256(seeded.encode() + hashes.tobytes()).hexdigest()
+        if release is not None and release in self.tables.get(table, ()):
+            return False
+        again = table in self.tables or (self._rows is not None and self._rows.come_back(hashes, index) is not None)
+        self.tables.setdefault(table, set()).update([release] if release else [])
+        self._remember(hashes, index)
         return again
+
+    def _remember(self, hashes: np.ndarray, index: np.ndarray | None) -> None:
+        if self._rows is not None and self._rows.hashes is not None:
+            index = None if index is None or self._rows.index is None else np.r_[self._rows.index, index]
+            hashes = np.r_[self._rows.hashes, hashes]
+        self._rows = SeenRows(hashes, index)

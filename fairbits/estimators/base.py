@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from fairbits.encoding import take_rows
 from fairbits.estimators.concerns import vanished_classes
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import read_numbers
@@ -147,13 +147,14 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         """
         fit_stack([self], X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         some = np.linspace(0, len(y) - 1, min(len(y), CONCERNED_ROWS)).astype(np.int64)
-        for concern in self.concerns(*(_rows_of(part, some) for part in (X, y, sensitive_features))):
+        for concern in self.concerns(*(take_rows(part, some) for part in (X, y, sensitive_features))):
             warnings.warn(concern, stacklevel=2)
         return self
 
     def concerns(self, X, y=None, sensitive_features=None) -> list[Warning]:
         """Return what a user should know about this fit, judged by rows X; `fit` warns of what its own rows show."""
-        return vanished_classes(self.predict(X), self.classes_)
+        best = self._by_rows(X, self.probabilities).argmax(1)  # not by `predict`, which may draw
+        return vanished_classes(self.classes_[best], self.classes_)
 
     def predict_proba(self, X) -> np.ndarray:
         """Return the probability of each class of `classes_`, one row per row of X.
@@ -195,10 +196,3 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
-
-
-def _rows_of(part: Any, rows: np.ndarray) -> Any:
-    """Return some rows of an argument of `fit`."""
-    if isinstance(part, dict):
-        return {name: _rows_of(column, rows) for name, column in part.items()}
-    return None if part is None else _safe_indexing(part, rows)

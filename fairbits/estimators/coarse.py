@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 
+from fairbits.certificate import fitted_code
+
 
 @dataclass(frozen=True)
 class CoarseCode:
@@ -28,12 +30,13 @@ def fit_coarse_code(estimator: Any, X_train: Any, n_cells: int) -> CoarseCode:
 
     Parameters
     ----------
-    estimator : fitted, with a code
+    estimator : fitted, with a code, also at the end of a pipeline
     X_train : rows it was trained on
     n_cells : at least 2
     """
     if not (isinstance(n_cells, int) and n_cells >= 2):
         raise ValueError(f"n_cells={n_cells!r} must be a whole number of at least 2.")
+    estimator, X_train = fitted_code(estimator, X_train)
     theta = estimator.code_probabilities(X_train)
     codes = np.random.default_rng(0).random(theta.shape) < theta
     points, counts = np.unique(estimator.decode(codes), axis=0, return_counts=True)

@@ -6,16 +6,19 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 import torch
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_array, check_random_state
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fairbits.certificate import Certificate, Release, certify
+from fairbits.encoding import index_hashes
 from fairbits.estimators.base import InvariantClassifier, log_softmax
 from fairbits.estimators.concerns import collapsed_code
 from fairbits.estimators.settings import setting, tunable
@@ -202,10 +205,13 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
         The averaged one is a function of the row itself: what is said about one draw does not cover it.
         """
-        return super().predict_proba(X) if self.prediction == "expected" else self.sampled_proba(X)
+        return super().predict_proba(X) if self.prediction == "expected" else self.decode(self._release(X, Release()))
 
     def sampled_proba(self, X) -> np.ndarray:
-        """Return the class probabilities that the head gives to one fresh draw of each row, which is not handed on."""
+        """Return the class probabilities that the head gives to one fresh draw of each row.
+
+        For scoring, not for release: they name the code, and the draw is not entered in the ledger.
+        """
         return self.decode(Release().draw(self.code_probabilities(X), self._uniforms))
 
     def transform(self, X, *, draws: int = 1, eps: float = 0.0, coarse=None) -> np.ndarray:
@@ -221,15 +227,26 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
             side, every bit flipped with probability eps, or the cell of a coarse code (n, 1). `certify` takes the same
         """
         release = Release(draws, eps, coarse)
-        theta = self.code_probabilities(X)
-        if self.random_state is None and self.ledger_.enter(np.asarray(X)):
-            warnings.warn(
-                f"The codes of these {len(theta)} rows have been drawn before. Two draws of the same people tell more "
-                "than one: hand on the first, or certify with draws=2.",
-                RepeatedDrawWarning,
-                stacklevel=3,
+        named = _get_output_config("transform", self)["dense"] != "default"
+        if named and (release.draws > 1 or release.coarse is not None):
+            raise ValueError(
+                "set_output names the bits of one draw; use set_output(transform='default') for several draws or cells."
             )
-        return release.draw(theta, self._uniforms)
+        return self._release(X, release)
+
+    def _release(self, X, release: Release) -> np.ndarray:
+        """Draw, enter the rows in the ledger, and warn if they were there."""
+        drawn = release.draw(self.code_probabilities(X), self._uniforms)
+        seeded = isinstance(self.random_state, Integral)
+        how = f"{self.random_state} {release.draws} {release.eps} {id(release.coarse)}" if seeded else None
+        if self.ledger_.enter(np.asarray(X), index_hashes(X), how):
+            warnings.warn(
+                f"Codes of these {len(drawn)} rows, or of many of them, have been drawn before. Two draws of the same "
+                "people tell more than one: hand on the first, or certify with draws=2.",
+                RepeatedDrawWarning,
+                stacklevel=4,
+            )
+        return drawn
 
     def decode(self, codes) -> np.ndarray:
         """Return the class probabilities that the head gives to drawn codes.  (n, classes)

@@ -72,10 +72,10 @@ class LessFairWarning(UserWarning):
 def worse_than_unmitigated(
     scores: dict[str, float], unmitigated: dict[str, float], groups: np.ndarray
 ) -> list[Warning]:
-    """Return a warning if a fairness score (less is better) is larger than without protection, beyond chance.
+    """Return a warning if a fairness score (less is better) is clearly larger than without protection.
 
-    Groups (n, columns) are numbered; chance is the normal 95 % limit of a difference of two rates, at their largest
-    variance and for the smallest groups.
+    Groups (n, columns) are numbered. Clearly: by more than 1.6 standard errors of a difference of two rates, at their
+    largest variance and for the smallest groups; a rule of thumb, not a test.
     """
     smallest = min(np.sort(np.unique(column, return_counts=True)[1])[:2].tolist() for column in groups.T)
     margin = 1.645 * 0.5 * float(np.sqrt(np.sum(1 / np.array(smallest))))

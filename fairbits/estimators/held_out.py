@@ -8,15 +8,17 @@ from fairbits.estimators.code import code_information
 from fairbits.estimators.scoring import prediction_scores
 
 
-def held_out_scores(model: Any, X: np.ndarray, y: np.ndarray, s: np.ndarray) -> dict[str, float]:
+def held_out_scores(model: Any, X: Any, y: np.ndarray, s: np.ndarray, codes: Any = None) -> dict[str, float]:
     """Return the scores of a fitted estimator on rows X; s (n, columns) are group numbers, the worst column counts.
 
     auc, accuracy: more is better; gpa, audc, discrimination: less. A method with a code also gets the scores of the
-    prediction from one drawn code (one_draw_...) and the information of one draw, in bits: less is better.
+    prediction from one drawn code (one_draw_..., of `codes` or fresh ones) and the information of one draw, in bits:
+    less is better.
     """
     scores = prediction_scores(model.predict_proba(X), model.classes_, y, s)
     if hasattr(model, "decode"):
-        drawn = prediction_scores(model.sampled_proba(X), model.classes_, y, s)
+        shown = model.sampled_proba(X) if codes is None else model.decode(codes)
+        drawn = prediction_scores(shown, model.classes_, y, s)
         scores |= {f"one_draw_{name}": value for name, value in drawn.items()}
         theta = model.code_probabilities(X)
         scores["information"] = code_information(theta, s)

@@ -63,7 +63,7 @@ class BinaryMIClassifier(CodeClassifier):
 
     def concerns(self, X, y=None, sensitive_features=None):
         found = super().concerns(X, y, sensitive_features)
-        if sensitive_features is None or not self.gamma:
+        if sensitive_features is None or self.group_encoder_ is None or not self.gamma:
             return found
         best = next(epoch for epoch in self.history_ if epoch["epoch"] == self.best_epoch_)
         groups = self.group_encoder_.transform(sensitive_features)

@@ -6,11 +6,19 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
-from fairbits import BinaryMIClassifier, CertifiedClassifier, VanillaClassifier, audit
+from fairbits import (
+    BinaryMIClassifier,
+    CertifiedClassifier,
+    MissingSensitiveFeaturesWarning,
+    VanillaClassifier,
+    audit,
+)
 from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning
 from fairbits.datasets import make_independent, make_shifted_bits, make_xor
 from fairbits.estimators.concerns import LessFairWarning
@@ -117,6 +125,7 @@ def test_independent_bits_are_acquitted():
 def test_other_models_and_pipelines(model):
     X, y, s = table(seed=1)
     plain = make_pipeline(StandardScaler(), VanillaClassifier(max_epochs=3, random_state=0)).fit(X, y)
+    X, y, s = table(seed=2)
     hidden = audit(plain, X, y, sensitive_features=s)
     assert "certificate" in hidden.unavailable
     assert hidden.task["auc"] > 0.8
@@ -141,7 +150,10 @@ def test_concerns_are_recorded_and_raised(model):
     X, y, s = table()
     with pytest.warns(TrainingRowsWarning):
         result = audit(model, X, y, sensitive_features=s)
-    assert "played no part in training" in result.concerns[0]
+    assert "played no part in that" in result.concerns[0]
+    plain = VanillaClassifier(max_epochs=2, random_state=0).fit(X, y)
+    with pytest.warns(TrainingRowsWarning):
+        audit(plain, X, y, sensitive_features=s)
     X, y, s = table(seed=1)
     fair = LogisticRegression().fit(X[:, :1], y)
     with pytest.warns(LessFairWarning, match="discrimination"):
@@ -184,8 +196,44 @@ def test_large_tables_are_probed_in_part_and_tiny_groups_do_not_stop_it():
     assert sum(result.leakage[0].rows.values()) == 50_000
 
 
+def test_the_audit_is_repeatable(model, found):
+    X, y, s = table(seed=1)
+    model.random_state = None
+    assert audit(model, X, y, sensitive_features=s).task == found.task
+    model.random_state = 0
+
+
+def test_a_model_fitted_without_groups_and_text_labels():
+    X, y, _ = table(1500)
+    y = np.array(["no", "yes"])[y]
+    with pytest.warns(MissingSensitiveFeaturesWarning):
+        blind = BinaryMIClassifier(max_epochs=3, random_state=0).fit(X, y)
+    X, y, s = table(1500, seed=1)
+    result = audit(blind, X, np.array(["no", "yes"])[y], sensitive_features=pd.Series(s, name="sex"))
+    assert [b.label for b in result.certificate.bounds] == [None, "no", "yes"]
+    assert result.certificate.seeded
+    assert all(b.information < 1 for b in result.certificate.bounds)
+
+
+def test_a_row_more_than_the_quick_probes_take():
+    data = make_shifted_bits(20_001, random_state=0)
+    assert {p.rows for p in audit(data.draw_codes(0), sensitive_features=data.groups).probes} <= {9_999, 10_000, 10_001}
+
+
+def test_a_sparse_table_is_a_table():
+    data = make_shifted_bits(500, random_state=0)
+    dense = audit(data.draw_codes(0), sensitive_features=data.groups)
+    assert audit(csr_array(data.draw_codes(0)), sensitive_features=data.groups) == dense
+
+
 def test_nonsense_is_refused(model):
-    X, _, s = table(100)
+    X, y, s = table(100)
+    with pytest.raises(ValueError, match="draws=0"):
+        audit(model, X, sensitive_features=s, draws=0)
+    with pytest.raises(ValueError, match="LinearSVC has neither"):
+        audit(LinearSVC().fit(X, y), X, sensitive_features=s)
+    with pytest.raises(ValueError, match="pass y"):
+        audit(model, X, sensitive_features=s, unmitigated=model)
     with pytest.raises(ValueError, match="probes='many'"):
         audit(X, sensitive_features=s, probes="many")
     with pytest.raises(ValueError, match="X is None"):

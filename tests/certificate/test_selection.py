@@ -63,15 +63,14 @@ def chosen(case: str, draws: int, choose, confidence: float = 0.95) -> np.ndarra
 
 def in_fixed_sequence(selector, ordered, X, s) -> float:
     try:
-        selector._test(ordered, X, s)
+        return selector._test(ordered, X, s).disparity
     except NotCertifiedError:
         return -1.0
-    return selector.estimator_.disparity
 
 
 def among_all_that_pass(selector, ordered, X, s) -> float:
     """Choose the last model that passes, whatever failed before it: not what the selector does."""
-    passed = [model.disparity for model in ordered if selector._bounds(model, X, s)[0] <= LIMIT]
+    passed = [model.disparity for model in ordered if selector._worst(selector._claims(model, X, s)).excess <= 0]
     return passed[-1] if passed else -1.0
 
 

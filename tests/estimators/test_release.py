@@ -34,21 +34,40 @@ def test_drawing_a_table_again_warns_unless_the_draws_are_the_same(cls):
 
 def test_predicting_scoring_and_certifying_release_nothing():
     X, y, s = problem()
-    model = quick(BinaryMIClassifier, random_state=None, prediction="sampled")
+    model = quick(BinaryMIClassifier, random_state=None)
     path = TradeoffPath(model, [0.0, 0.5], cv=2).fit(X, y, sensitive_features=s)
     inner = path.estimators_[0]
     inner.predict(X)
     inner.predict(X)
     inner.certify(problem(seed=1)[0], sensitive_features=s)
-    assert inner.ledger_.tables == set()
+    inner.sampled_proba(X)
+    assert inner.ledger_.tables == {}
+
+
+def test_sampled_predictions_are_draws():
+    """They name the code, so two of them tell as much as two codes."""
+    X, y, s = problem()
+    model = quick(BinaryMIClassifier, random_state=None, prediction="sampled").fit(X, y, sensitive_features=s)
+    model.predict_proba(X)
+    with pytest.warns(RepeatedDrawWarning):
+        model.predict(X)
+
+
+def test_names_are_those_of_one_draw(fitted):
+    model, X, _ = fitted
+    model.set_output(transform="pandas")
+    assert model.transform(X[:50]).shape == (50, 6)
+    with pytest.raises(ValueError, match="set_output"):
+        model.transform(X[:50], draws=2)
+    model.set_output(transform="default")
 
 
 def test_several_draws_stand_side_by_side_and_noise_flips_bits(fitted):
     model, X, _ = fitted
     model.random_state = np.random.RandomState(0)
     theta = model.code_probabilities(X)
-    drawn = np.concatenate([model.transform(X, draws=5, eps=0.2) for _ in range(40)], 1)
-    assert drawn.shape == (len(X), 5 * 40 * 6)
+    drawn = model.transform(X, draws=200, eps=0.2)
+    assert drawn.shape == (len(X), 200 * 6)
     assert drawn.dtype == np.uint8
     mean = drawn.reshape(len(X), 200, 6).mean(1)
     assert np.abs(mean - (0.2 + 0.6 * theta)).max() < 5 * np.sqrt(0.25 / 200)
@@ -98,8 +117,8 @@ def test_a_coarse_code_keeps_what_tells_the_label(fitted):
     model, X, _ = fitted
     X_new, y_new, _ = problem(2000, seed=3)
     cells = fit_coarse_code(model, X, 4)
-    model.random_state = 0
-    own = (model.decode(model.transform(X_new)).argmax(1) == y_new).mean()
+    model.random_state = None
+    own = (model.sampled_proba(X_new).argmax(1) == y_new).mean()
     out = model.transform(X_new, coarse=cells).ravel()
     majority = np.array([np.bincount(y_new[out == c], minlength=2).argmax() for c in range(4)])
     assert (majority[out] == y_new).mean() > own - 0.02
