@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbits.certificate import certify
+from fairbits.certificate import certify, estimates
 from fairbits.datasets import make_shifted_bits
 
 REPEATS = 2000
@@ -28,3 +28,41 @@ def test_the_truth_exceeds_its_bound_in_at_most_five_percent(bits, hard, delta):
             bound.information < data.information - 1e-12,
         ]
     assert (missed <= 0.05 * REPEATS).all(), missed / REPEATS
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::fairbits.certificate.SmallGroupWarning")
+@pytest.mark.parametrize(("rows", "asymptotic"), [(30, False), (300, False), (300, True)])
+def test_the_worst_case_of_one_hard_bit(rows, asymptotic):
+    """Bits near a fair coin, whose variance is the largest there is, through `certify` itself."""
+    rng, groups, missed = np.random.default_rng(0), np.repeat([0, 1], rows), 0
+    for _ in range(REPEATS):
+        bits = (rng.random((2 * rows, 1)) < np.where(groups, 0.4, 0.6)[:, None]).astype(float)
+        missed += certify(bits, sensitive_features=groups, asymptotic=asymptotic).total_variation < 0.2
+    print(f"{rows} rows, asymptotic {asymptotic}: missed {missed / REPEATS:.2%}")
+    assert missed <= (0.06 if asymptotic else 0.05) * REPEATS
+
+
+VARIANTS = {
+    "three groups": ({"n_groups": 3}, {}, {}),
+    "all together": ({}, {"simultaneous": True}, {}),
+    "drawn words": ({}, {}, {"EXACT_BITS": 0, "MONTE_CARLO_DRAWS": 1000}),
+    "drawn cells": ({}, {"coarse": lambda codes: codes.astype(int) @ [2, 1]}, {"EXACT_BITS": 0}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::fairbits.certificate.SmallGroupWarning")
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_way_to_a_bound_covers(variant, monkeypatch):
+    """Hard codes of two bits, different groups; the cells are the words, so that their truth is known."""
+    population, options, patches = VARIANTS[variant]
+    for name, value in patches.items():
+        monkeypatch.setattr(estimates, name, value)
+    missed = np.zeros(2)
+    for seed in range(REPEATS):
+        data = make_shifted_bits(150, n_bits=2, delta=0.2, random_state=seed, **population)
+        bound = certify(data.draw_codes(seed).astype(float), sensitive_features=data.groups, **options)
+        missed += [bound.total_variation < data.total_variation, bound.information < data.information]
+    print(f"{variant}: missed {missed / REPEATS}")
+    assert (missed <= 0.05 * REPEATS).all()
