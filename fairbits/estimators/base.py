@@ -146,8 +146,11 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : (n,) non-negative; a whole number counts as so many copies of the row
         """
         fit_stack([self], X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        some = np.linspace(0, len(y) - 1, min(len(y), CONCERNED_ROWS)).astype(np.int64)
-        for concern in self.concerns(*(take_rows(part, some) for part in (X, y, sensitive_features))):
+        parts, n = (X, y, sensitive_features), len(np.asarray(y))
+        if n > CONCERNED_ROWS:
+            some = np.linspace(0, n - 1, CONCERNED_ROWS).astype(np.int64)
+            parts = tuple(take_rows(part, some) for part in parts)
+        for concern in self.concerns(*parts):
             warnings.warn(concern, stacklevel=2)
         return self
 

@@ -119,7 +119,7 @@ def _read_groups(
     encoder = GroupEncoder(
         groups=estimator.groups, n_bins=estimator.n_bins, min_group_size=estimator.min_group_size
     ).fit(columns)
-    found = sensitive_in_table(X, sensitive_features) if X.ndim == 2 else []
+    found = sensitive_in_table(X, sensitive_features) if getattr(X, "ndim", 2) == 2 else []  # polars has no ndim
     if found:
         warnings.warn(
             f"A sensitive feature is among the inputs: {'; '.join(map(str, found))}. Drop it from X, unless the model "
