@@ -9,11 +9,21 @@ if TYPE_CHECKING:
     from fairbits.certified import CertifiedClassifier
     from fairbits.encoding import TableEncoder
     from fairbits.estimators import (
+        AdversarialClassifier,
         BinaryBernoulliClassifier,
         BinaryMIClassifier,
+        EnDClassifier,
+        HSICClassifier,
+        LearnedMixinClassifier,
+        LFRClassifier,
         MissingSensitiveFeaturesWarning,
+        ParityClassifier,
+        ReBiasClassifier,
+        RUBiClassifier,
         SensitiveFeatureInXWarning,
         VanillaClassifier,
+        VFAEClassifier,
+        VIBClassifier,
         fit_coarse_code,
     )
     from fairbits.path import TradeoffPath
@@ -21,15 +31,25 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdversarialClassifier",
     "Audit",
     "BinaryBernoulliClassifier",
     "BinaryMIClassifier",
     "Certificate",
     "CertifiedClassifier",
+    "EnDClassifier",
+    "HSICClassifier",
+    "LFRClassifier",
+    "LearnedMixinClassifier",
     "MissingSensitiveFeaturesWarning",
+    "ParityClassifier",
+    "RUBiClassifier",
+    "ReBiasClassifier",
     "SensitiveFeatureInXWarning",
     "TableEncoder",
     "TradeoffPath",
+    "VFAEClassifier",
+    "VIBClassifier",
     "VanillaClassifier",
     "audit",
     "certify",

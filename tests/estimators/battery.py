@@ -2,9 +2,37 @@
 
 import numpy as np
 
-from fairbits.estimators import BinaryBernoulliClassifier, BinaryMIClassifier, VanillaClassifier
+from fairbits.estimators import (
+    AdversarialClassifier,
+    BinaryBernoulliClassifier,
+    BinaryMIClassifier,
+    EnDClassifier,
+    HSICClassifier,
+    LearnedMixinClassifier,
+    LFRClassifier,
+    ParityClassifier,
+    ReBiasClassifier,
+    RUBiClassifier,
+    VanillaClassifier,
+    VFAEClassifier,
+    VIBClassifier,
+)
 
-ESTIMATORS = [VanillaClassifier, BinaryBernoulliClassifier, BinaryMIClassifier]
+ESTIMATORS = [
+    VanillaClassifier,
+    BinaryBernoulliClassifier,
+    BinaryMIClassifier,
+    AdversarialClassifier,
+    EnDClassifier,
+    HSICClassifier,
+    LearnedMixinClassifier,
+    LFRClassifier,
+    ParityClassifier,
+    ReBiasClassifier,
+    RUBiClassifier,
+    VFAEClassifier,
+    VIBClassifier,
+]
 CODES = [BinaryBernoulliClassifier, BinaryMIClassifier]
 
 

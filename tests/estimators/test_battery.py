@@ -124,6 +124,23 @@ def test_history_is_plain_and_the_best_epoch_is_restored(cls):
     assert by_epoch[model.best_epoch_] == min(by_epoch.values())
 
 
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_every_parameter_moves(cls, monkeypatch):
+    """All of the network's parameters have a role in a loss, so a few steps move them all, without any decay."""
+    start, initial = cls.initialise, []
+
+    def remember(self, net, *rows):
+        start(self, net, *rows)
+        initial.append({name: p.detach().clone() for name, p in net.named_parameters()})
+
+    monkeypatch.setattr(cls, "initialise", remember)
+    X, y, s = problem()
+    model = quick(cls, max_epochs=2, min_steps=0, batch_size=64, weight_decay=0.0).fit(X, y, sensitive_features=s)
+    still = [name for name, p in model.net_.named_parameters() if torch.equal(p, initial[0][name])]
+    assert initial[0]
+    assert not still
+
+
 @pytest.mark.parametrize("cls", CODES)
 def test_sensitive_columns_crossed_or_each_on_its_own(cls):
     X, y, s = problem()

@@ -1,0 +1,81 @@
+"""EnD: representations of one group are pushed apart, those of one class in different groups pulled together."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from fairbits.estimators.base import log_softmax
+from fairbits.estimators.settings import tunable
+from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.training import Batch
+
+SMALLEST_NORM = 1e-6
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EnDClassifier(VanillaClassifier):
+    """Disentangle the groups and entangle them within classes (EnD, Tartaglione et al. 2021).
+
+    Minimise CE + alpha R_d + beta R_e over the directions z = h/|h| of the last hidden layer. R_d is the mean of
+    z_i . z_j over pairs of one group, to become orthogonal; R_e is the mean of (1 - z_i . z_j) / 2 over pairs of one
+    class in different groups, to become parallel. Several sensitive columns add up.
+
+    Parameters
+    ----------
+    alpha, beta : weights of R_d, the disentangling, and R_e, the entangling; both 0 is the plain network. The authors
+        searched 0 to 1, beside a cross-entropy in nats: that is 0 to 1.44 here, in bits
+
+    The other parameters are those of all methods; see `InvariantClassifier`. R_d takes |.| of each group's sum, as the
+    authors' code does. That code loses half of the pairs in different groups, those whose first row is of the later
+    group; here all count, by their weights. Sums over pairs come from sums over cells, so they cost no n^2.
+    """
+
+    alpha: float = tunable(1.0, 0.0, 3.0, at_least=0)
+    beta: float = tunable(1.0, 0.0, 3.0, at_least=0)
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "alpha", "beta")
+    protects: ClassVar[bool] = True
+
+    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        if not self.groups_:
+            return super().loss(net, batch, scalars)
+        out = net(batch.x)
+        z = nn.functional.normalize(out.hidden, dim=-1, eps=SMALLEST_NORM)
+        pulls = [self._pulls(z, batch, column, len(names)) for column, names in enumerate(self.groups_)]
+        apart, together = (torch.stack(parts).sum(0) for parts in zip(*pulls, strict=True))
+        cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
+        total = cross_entropy + scalars["ramp"] * (scalars["alpha"] * apart + scalars["beta"] * together)
+        return {"total": total, "cross_entropy": cross_entropy, "disentangling": apart, "entangling": together}
+
+    def _pulls(self, z: Tensor, batch: Batch, column: int, n_groups: int) -> tuple[Tensor, Tensor]:
+        """Return R_d and R_e of one sensitive column."""
+        groups = members(batch.s[..., column], n_groups) * batch.weight  # (K, n)
+        classes = members(batch.y, len(self.classes_))  # (C, n)
+        return disentangling(z, groups), entangling(z, classes.unsqueeze(1) * groups)
+
+
+def members(numbers: Tensor, size: int) -> Tensor:
+    """Return 1 where a row has the number.  (size, n)"""
+    return (numbers == torch.arange(size, device=numbers.device).unsqueeze(-1)).float()
+
+
+def disentangling(z: Tensor, groups: Tensor) -> Tensor:
+    """Return the mean of z_i . z_j over pairs of rows of one group; z (n, d), the groups' row weights (K, n)."""
+    pairs = (groups @ z).square().sum(-1) - groups.square() @ z.square().sum(-1)
+    mass = groups.sum(-1).square() - groups.square().sum(-1)
+    return _mean(pairs.abs().sum(), mass.sum())
+
+
+def entangling(z: Tensor, cells: Tensor) -> Tensor:
+    """Return the mean of (1 - z_i . z_j) / 2 over pairs of one class in different groups; row weights (C, K, n)."""
+    different = 1 - torch.eye(cells.shape[-2], device=z.device)
+    sums, weights = cells @ z, cells.sum(-1, keepdim=True)  # (C, K, d), (C, K, 1)
+    pairs, mass = (different * (a @ a.mT) for a in (sums, weights))
+    return _mean(mass.sum() - pairs.sum(), mass.sum()) / 2
+
+
+def _mean(total: Tensor, mass: Tensor) -> Tensor:
+    """Return total / mass, 0 where there are no pairs."""
+    return total / torch.where(mass > 0, mass, torch.inf)

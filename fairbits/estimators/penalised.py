@@ -1,0 +1,92 @@
+"""What the methods share that add a penalty on the groups' differences to a plain network."""
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from fairbits.estimators.base import log_softmax
+from fairbits.estimators.settings import setting, tunable
+from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.information import WeighedGroups, weigh_groups
+from fairbits.nn import HiddenOutput
+from fairbits.training import Batch
+
+SMALLEST_VARIANCE = 1e-6  # what varies less is constant
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PenalisedClassifier(VanillaClassifier):
+    """Base of the plain networks with a penalty: minimise (1 - gamma) * cross-entropy + gamma * penalty.
+
+    The penalty is estimated without bias on batches, so validation rows are judged by the same sum.
+
+    Parameters
+    ----------
+    gamma : weight of the penalty, 0 to 1
+    condition_on_label : penalise within each label, weighted by the label's share, for equalised odds
+
+    The other parameters are those of all methods; see `InvariantClassifier`.
+    """
+
+    gamma: float = tunable(0.5, 0.0, 1.0, at_least=0, at_most=1)
+    condition_on_label: bool = setting(False, one_of=(False, True))
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma")
+    protects: ClassVar[bool] = True
+
+    def penalty(self, out: HiddenOutput, groups: WeighedGroups) -> Tensor:
+        """Return how far the groups differ in what the network computes."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it penalises.")
+
+    @property
+    def stratify_by_label(self) -> bool:  # type: ignore[override]
+        return self.condition_on_label
+
+    def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple[WeighedGroups, Tensor], ...]:
+        """Weigh the groups of every sensitive column, within every label if so wished: (groups, share of the rows)."""
+        labels = range(len(self.classes_)) if self.condition_on_label else ()
+        strata = [weight * (y == label) for label in labels] or [weight]
+        columns = [(s[..., c], len(names)) for c, names in enumerate(self.groups_)]
+        return tuple((weigh_groups(g, weights=w, n_groups=k), w.sum(-1)) for g, k in columns for w in strata)
+
+    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        out = net(batch.x)
+        cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
+        if not self.groups_:
+            return {"total": cross_entropy, "cross_entropy": cross_entropy}
+        penalty = reduce(torch.add, (share * self.penalty(out, groups) for groups, share in batch.prepared))
+        total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
+        return {"total": total, "cross_entropy": cross_entropy, "penalty": penalty}
+
+
+class GroupVariance(NamedTuple):
+    """How much of the rows' variance lies between the groups; vectors' variances are added over their entries."""
+
+    between: Tensor  # sum_k p_k |m_k - m|^2 of the groups' means
+    chance: Tensor  # what that is expected to be, if the groups do not differ at all
+    total: Tensor
+
+    @property
+    def share(self) -> Tensor:
+        """The share of the variance that lies between the groups, 0 on average where they do not differ."""
+        return (self.between - self.chance) / (self.total + SMALLEST_VARIANCE)
+
+
+def group_variance(products: Tensor, squares: Tensor, groups: WeighedGroups) -> GroupVariance:
+    """Take the variance of rows apart, given the products of the groups' means (K, K) and each mean square (K,).
+
+    That is all that is needed of the rows, be they numbers, vectors or features of a kernel. The groups of a batch
+    differ by chance: by their means' variances, estimated from the variance within (`chance`; unbiased).
+    """
+    prior, own = groups.prior, products.diagonal(dim1=-2, dim2=-1)
+    overall = (prior @ products * prior).sum(-1)
+    one_over_rows = groups.row_weights.square().sum(-1)  # (K,)
+    of_mean = (squares - own) * one_over_rows / (1 - one_over_rows).clamp(min=0.01)  # one row has no variance
+    return GroupVariance(
+        between=(prior * own).sum(-1) - overall,
+        chance=(prior * (1 - prior) * of_mean).sum(-1),
+        total=(prior * squares).sum(-1) - overall,
+    )
