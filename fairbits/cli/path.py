@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -52,6 +53,8 @@ def run_path(name: str, output: Path, *, method: str, gammas: int, folds: int, s
 
 
 def _fit(path: TradeoffPath, data, console: Console) -> None:
+    # On a busy machine the threads of one step wait for each other, ten times as long as one thread takes.
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
     X = TableEncoder().fit_transform(data.X)
     columns = (
         TextColumn("{task.description}"),
