@@ -1,0 +1,125 @@
+"""Every rival learns, and its strength does something: ``python -m benchmarks.rivals [compas] [adult]``.
+
+Three folds per method and strength, trained as one stack; held-out scores beside the unmitigated network's on the same
+folds. One line of results/rivals/DATASET.jsonl per method and seed; what has its line is not run again.
+"""
+
+import itertools
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.progress import track
+
+import fairbits
+from benchmarks.jobs import key, publish, run_missing
+from fairbits.datasets import load_adult, load_compas
+from fairbits.estimators import fit_stack
+from fairbits.estimators.held_out import held_out_scores
+from fairbits.path import stratified_folds
+
+FOLDER = Path(__file__).parent.parent / "results" / "rivals"
+LOADERS = {"compas": load_compas, "adult": load_adult}
+FOLDS = 3
+# name -> class, settings without strength, settings at high strength, AUC allowed below the unmitigated network's
+METHODS: dict[str, tuple[str, dict[str, Any], dict[str, Any], float | None]] = {
+    "Vanilla": ("VanillaClassifier", {}, {}, None),
+    "Adversarial": ("AdversarialClassifier", {"gamma": 0.0}, {"gamma": 0.9}, 0.01),
+    "HSIC": ("HSICClassifier", {"gamma": 0.0}, {"gamma": 0.9}, 0.01),
+    "Parity": ("ParityClassifier", {"gamma": 0.0}, {"gamma": 0.9}, 0.01),
+    "VFAE": ("VFAEClassifier", {"beta": 0.0}, {"beta": 10_000.0}, 0.03),
+    "VIB": ("VIBClassifier", {"gamma": 0.0}, {"gamma": 3.0}, 0.03),
+    "LFR": ("LFRClassifier", {"A_z": 0.0}, {"A_z": 100.0}, None),
+    "RUBi": ("RUBiClassifier", {"gamma": 0.0}, {"gamma": 1.0}, 0.01),
+    "LearnedMixin+H": ("LearnedMixinClassifier", {"gamma": 0.0}, {"gamma": 1.0}, 0.01),
+    "ReBias": ("ReBiasClassifier", {"gamma": 0.0}, {"gamma": 10.0}, 0.01),
+    "EnD": ("EnDClassifier", {"alpha": 0.0, "beta": 0.0}, {"alpha": 3.0, "beta": 3.0}, 0.01),
+}
+PROTECT = ("Adversarial", "HSIC", "Parity", "VFAE", "VIB", "LFR")  # the others fight a shortcut, not a disparity
+
+
+def jobs(datasets: list[str]) -> list[dict[str, Any]]:
+    """List the fits: a method at one strength on one dataset, all folds; twenty seeds of what may diverge."""
+    found = [
+        {"dataset": dataset, "method": name, "settings": settings, "seed": 0}
+        for dataset, (name, (_, zero, high, _)) in itertools.product(datasets, METHODS.items())
+        for settings in ([zero] if zero == high else [zero, high])
+    ]
+    stable = [("compas", name, METHODS[name][2], seed) for name in ("Adversarial", "VFAE") for seed in range(1, 20)]
+    names = ("dataset", "method", "settings", "seed")
+    return found + [dict(zip(names, job, strict=True)) for job in stable if job[0] in datasets]
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
+    """Fit all folds of a job as one stack and return the held-out scores of each."""
+    data = LOADERS[job["dataset"]]()
+    X, y = np.asarray(fairbits.TableEncoder().fit_transform(data.X)), data.y.to_numpy()
+    s = np.unique(data.s, return_inverse=True)[1][:, None]
+    folds = stratified_folds(y, s, FOLDS, 0)
+    method = getattr(fairbits, METHODS[job["method"]][0])
+    models = [method(random_state=job["seed"], **job["settings"]) for _ in folds]
+    fit_stack(models, X, y, sensitive_features=data.s, rows=[train for train, _ in folds])
+    scores = [held_out_scores(model, X[test], y[test], s[test]) for model, (_, test) in zip(models, folds, strict=True)]
+    return {"scores": scores}
+
+
+def mean(done: dict[str, dict[str, Any]], job: dict[str, Any], field: str) -> float:
+    """Return the mean over folds of a score, NaN where there is no record."""
+    return float(np.mean([s[field] for s in done[key(job)]["scores"]])) if key(job) in done else float("nan")
+
+
+def tables(done: dict[str, dict[str, Any]]) -> list[str]:
+    """Return the lines of the table: AUC, GPA and discrimination without and with strength."""
+    lines = [
+        "Held-out means of three folds, all other settings at their defaults; AUC / GPA / discrimination.",
+        "",
+        "| method | settings | COMPAS | Adult |",
+        "|---|---|---|---|",
+    ]
+    for name, (_, zero, high, _) in METHODS.items():
+        for settings in [zero] if zero == high else [zero, high]:
+            cells = []
+            for dataset in LOADERS:
+                job = {"dataset": dataset, "method": name, "settings": settings, "seed": 0}
+                values = [mean(done, job, field) for field in ("auc", "gpa", "discrimination")]
+                cells.append(" / ".join(f"{v:.3f}" for v in values))
+            words = ", ".join(f"{k} {v:g}" for k, v in settings.items())
+            lines.append(f"| {name} | {words} | {' | '.join(cells)} |")
+    return lines
+
+
+def limits(done: dict[str, dict[str, Any]]) -> dict[str, bool]:
+    """Say what holds: learning without strength, fairer with it, twenty seeds without a NaN."""
+    found = {}
+    for dataset, (name, (_, zero, high, allowed)) in itertools.product(LOADERS, METHODS.items()):
+        job = {"dataset": dataset, "method": name, "seed": 0}
+        weak, strong = ({**job, "settings": settings} for settings in (zero, high))
+        plain = {**job, "method": "Vanilla", "settings": {}}
+        if allowed is not None:
+            gap = mean(done, plain, "auc") - mean(done, weak, "auc")
+            found[f"{dataset}, {name}: AUC within {allowed} of the unmitigated network's"] = gap <= allowed
+        if name in PROTECT:
+            fairer = [mean(done, strong, f) < mean(done, weak, f) for f in ("gpa", "discrimination")]
+            found[f"{dataset}, {name}: lower GPA or discrimination at high strength"] = any(fairer)
+    for name in ("Adversarial", "VFAE"):
+        job = {"dataset": "compas", "method": name, "settings": METHODS[name][2]}
+        values = [mean(done, {**job, "seed": seed}, "auc") for seed in range(20)]
+        found[f"compas, {name}: 20 seeds without a NaN"] = bool(np.isfinite(values).all())
+    return found
+
+
+def main(datasets: list[str]) -> None:
+    """Run the jobs of the datasets (all if none is named) that have no record, then write the table."""
+    torch.set_num_threads(1)
+    done = run_missing(
+        jobs(datasets or list(LOADERS)), run, FOLDER, file_by="dataset", progress=lambda j: track(j, "training")
+    )
+    held = limits(done)
+    lines = [*tables(done), "", *(f"- {name}: {'holds' if holds else 'not reached'}" for name, holds in held.items())]
+    publish(FOLDER, lines, held)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
