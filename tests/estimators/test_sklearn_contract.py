@@ -14,7 +14,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fairbits.estimators import MissingSensitiveFeaturesWarning, VanillaClassifier
 
-
 AS_THEY_ARE = [VanillaClassifier, *CODES]  # the others train briefly: fourteen methods at length take too long
 BRIEF = {"max_epochs": 20, "min_steps": 150, "learning_rate": 0.01}
 
