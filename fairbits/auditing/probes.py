@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm, rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
+from fairbits.auditing.intervals import auc_interval, balanced_accuracy_interval, macro_auc, one_vs_rest, ranks_of
 from fairbits.certificate.bounds import one_set_deviation
 
 QUICK_ROWS = 20_000  # with these rows the quick probes take seconds
@@ -169,9 +169,9 @@ def _probe(name, names, Z, s, Z_test, s_test, confidence, together, n_permutatio
         model=name,
         **names,
         rows=len(s_test),
-        **_auc_scores(_one_vs_rest(posterior), s_test, confidence, n_permutations, rng),
+        **_auc_scores(one_vs_rest(posterior), s_test, confidence, n_permutations, rng),
         **_accuracy_scores(decision, s_test, confidence, together),
-        shuffled_auc=macro_auc(_ranks(_one_vs_rest(shuffled)), s_test),
+        shuffled_auc=macro_auc(ranks_of(one_vs_rest(shuffled)), s_test),
     )
 
 
@@ -184,13 +184,8 @@ def _posterior(model: Any, Z: np.ndarray, s: np.ndarray, Z_test: np.ndarray) -> 
         return model.fit(Z, s).predict_proba(distinct)[row]
 
 
-def _one_vs_rest(posterior: np.ndarray) -> np.ndarray:
-    """Return a score of each group against the rest, (n, K); of two groups, exactly opposite ones."""
-    return posterior[:, 1:] * [-1, 1] if posterior.shape[1] == 2 else posterior
-
-
 def _auc_scores(scores, s, confidence, n_permutations, rng) -> dict[str, Any]:
-    ranks = _ranks(scores)
+    ranks = ranks_of(scores)
     auc = macro_auc(ranks, s)
     low, high = auc_interval(scores, s, confidence)
     permuted = np.array([macro_auc(ranks, rng.permutation(s)) for _ in range(n_permutations)])
@@ -217,73 +212,6 @@ def _accuracy_scores(decision: np.ndarray, s: np.ndarray, confidence: float, tog
         # guessing reaches one share
         "proved_balanced_accuracy": max(accuracy - one_set_deviation(counts, share, 1 - together), share),
     }
-
-
-def _ranks(scores: np.ndarray) -> np.ndarray:
-    """Return the rank of each row in every column, ties in the middle, (n, K)."""
-    return rankdata(scores, axis=0)
-
-
-def macro_auc(ranks: np.ndarray, groups: np.ndarray) -> float:
-    """Return the mean over groups of the AUC of a group against the rest, from ranks of the scores, (n, K).
-
-    >>> macro_auc(_ranks(_one_vs_rest(np.array([[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]]))), np.array([0, 0, 1]))
-    0.75
-    """
-    counts = np.bincount(groups)
-    sums = np.bincount(groups, weights=ranks[np.arange(len(groups)), groups])
-    return float(np.mean((sums - counts * (counts + 1) / 2) / (counts * (len(groups) - counts))))
-
-
-def auc_interval(scores: np.ndarray, groups: np.ndarray, confidence: float) -> tuple[float, float]:
-    """Return a two-sided confidence interval of the macro AUC of scores (n, K), for a probe that is given.
-
-    DeLong's variance, the sum over rows of (placement - AUC)^2 / rows^2, where a row's placement is the share of the
-    other side that it is ordered right with; for more than two groups a row counts with the sum of its terms against
-    every group. Each group is given two more rows, one with all placements 0 and one with 1, so that no interval is of
-    zero width, nor narrower than DeLong's.
-    """
-    auc, terms, ends = _delong_terms(scores, groups)
-    margin = norm.isf((1 - confidence) / 2) * math.sqrt(np.sum(terms**2) + np.sum(ends**2))
-    return max(float(auc - margin), 0.0), min(float(auc + margin), 1.0)
-
-
-def _delong_terms(scores: np.ndarray, groups: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the macro AUC, what each row adds to its error (n,), and what rows of placement 0 and 1 would, (2, K)."""
-    k = scores.shape[1]
-    auc, terms, ends = 0.0, np.zeros(len(groups)), np.zeros((2, k))
-    for group, score in enumerate(scores.T):
-        own = groups == group
-        placement = _placements(score, own)
-        mean, n = placement[own].mean(), own.sum()
-        auc += mean / k
-        terms += (placement - mean) / np.where(own, n, len(own) - n) / k
-        ends += np.array([[0 - mean], [1 - mean]]) / np.where(np.arange(k) == group, n, len(own) - n) / k
-    return auc, terms, ends
-
-
-def _placements(score: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return the share of the other side's rows that a row is ordered right with, ties counting half, (n,)."""
-    below = rankdata(score)
-    below[own] -= rankdata(score[own])
-    below[~own] -= rankdata(score[~own])
-    return np.where(own, below / np.sum(~own), 1 - below / np.sum(own))
-
-
-def balanced_accuracy_interval(hits: np.ndarray, counts: np.ndarray, confidence: float) -> tuple[float, float]:
-    """Return a two-sided confidence interval of the mean over groups of hits / counts, (K,) each.
-
-    Wilson's interval in each group; the distances of its ends add in squares (Zou and Donner 2008).
-
-    >>> low, high = balanced_accuracy_interval(np.array([50, 50]), np.array([50, 50]), 0.95)
-    >>> round(low, 3), round(high, 3)
-    (0.95, 1.0)
-    """
-    z2, rate = norm.isf((1 - confidence) / 2) ** 2, hits / counts
-    centre = (hits + z2 / 2) / (counts + z2)
-    margin = np.sqrt(z2 * (hits * (1 - rate) + z2 / 4)) / (counts + z2)
-    below, above = np.linalg.norm([rate - centre + margin, centre + margin - rate], axis=1) / len(counts)
-    return float(rate.mean() - below), float(rate.mean() + above)
 
 
 def _check(models: Sequence[str], confidence: float, n_permutations: int) -> None:

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from fairbits.estimators.base import log_softmax
+from fairbits.estimators.cells import weigh_cells
 from fairbits.estimators.linear_probe import linear_information
 from fairbits.estimators.settings import layer_sizes, setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
-from fairbits.information import WeighedGroups, weigh_groups
+from fairbits.information import WeighedGroups
 from fairbits.nn import HiddenOutput, Inputs, dense_layers, feature_layers
 from fairbits.training import Batch
 
@@ -88,7 +89,7 @@ class AdversarialClassifier(VanillaClassifier):
     protects: ClassVar[bool] = True
 
     @property
-    def opponent(self) -> str | None:  # type: ignore[override]
+    def opponent(self) -> str | None:
         """Name the part that is trained in turn; none where all train together, or nobody is to be found."""
         return "adversary" if self.groups_ and not self.reversal else None
 
@@ -100,7 +101,7 @@ class AdversarialClassifier(VanillaClassifier):
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple[WeighedGroups, Tensor], ...]:
         """Weigh the groups of every sensitive column, and measure their entropy: (groups, bits)."""
-        columns = [weigh_groups(s[..., c], weights=weight, n_groups=len(k)) for c, k in enumerate(self.groups_)]
+        columns = [groups for (groups,) in weigh_cells(y, s, weight, self.group_sizes)]
         bits = [torch.special.entr(g.prior).sum(-1) / math.log(2) * weight.sum(-1) for g in columns]
         return tuple(zip(columns, bits, strict=True))
 
@@ -147,8 +148,12 @@ class AdversarialClassifier(VanillaClassifier):
 
 def _frozen(adversary: nn.ModuleList) -> list[Callable[[Tensor], Tensor]]:
     """Return the adversaries as functions that pass gradients on and take none."""
-    parts = [(a, {name: p.detach() for name, p in a.named_parameters()}) for a in adversary]
-    return [lambda x, a=a, p=p: functional_call(a, p, (x,)) for a, p in parts]  # type: ignore[misc]
+
+    def frozen(a: nn.Module) -> Callable[[Tensor], Tensor]:
+        parameters = {name: p.detach() for name, p in a.named_parameters()}
+        return lambda x: functional_call(a, parameters, (x,))
+
+    return [frozen(a) for a in adversary]
 
 
 def _added(values: Iterable[Tensor]) -> Tensor:

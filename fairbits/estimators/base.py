@@ -79,17 +79,32 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay")
     #: Whether a fit without sensitive features deserves a warning.
     protects: ClassVar[bool] = False
-    #: A part of the network that plays against the rest, trained in turn on `opponent_loss`; such a method also has the
-    #: settings `opponent_steps` and `opponent_learning_rate`, the latter among its `stacked_settings`.
-    opponent: ClassVar[str | None] = None
-    #: Most validation rows worth looking at.
-    max_validation_rows: ClassVar[int | None] = None
-    #: Rows of an extra batch at every step, drawn evenly from the (label, group) cells: `batch.extra`.
-    balanced_rows = 0
-    #: Whether batches hold their share of every (label, group) cell rather than of every group.
-    stratify_by_label = False
 
     # ------------------------------------------------------------------ what a method says
+
+    @property
+    def opponent(self) -> str | None:
+        """A part of the network that plays against the rest, trained in turn on `opponent_loss`.
+
+        Such a method also has the settings `opponent_steps` and `opponent_learning_rate`, the latter among its
+        `stacked_settings`.
+        """
+        return None
+
+    @property
+    def max_validation_rows(self) -> int | None:
+        """Most validation rows worth looking at."""
+        return None
+
+    @property
+    def balanced_rows(self) -> int:
+        """Rows of an extra batch at every step, drawn evenly from the (label, group) cells: `batch.extra`."""
+        return 0
+
+    @property
+    def stratify_by_label(self) -> bool:
+        """Whether batches hold their share of every (label, group) cell rather than of every group."""
+        return False
 
     def build(self, inputs: Inputs, n_classes: int) -> nn.Module:
         """Return a fresh network for rows of so many features, or images of this shape (channels, height, width).
@@ -178,6 +193,11 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         with torch.no_grad():
             parts = [function(self.net_, part.to(self.device)).cpu().numpy() for part in x.split(PREDICTION_ROWS)]
         return np.concatenate(parts).astype(np.float64 if parts[0].dtype == np.float32 else parts[0].dtype)
+
+    @property
+    def group_sizes(self) -> list[int]:
+        """How many groups each sensitive column has."""
+        return [len(names) for names in self.groups_]
 
     def _read(self, X) -> Tensor:
         check_is_fitted(self)

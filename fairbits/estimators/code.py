@@ -1,11 +1,8 @@
 """What the methods with a stochastic code share: the penalised loss, drawing, measuring."""
 
-import math
 import os
 import warnings
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from numbers import Integral
 from typing import ClassVar
 
@@ -20,14 +17,15 @@ from torch import Tensor
 from fairbits.certificate import Certificate, Release, certify
 from fairbits.encoding import index_hashes
 from fairbits.estimators.base import InvariantClassifier, log_softmax
+from fairbits.estimators.cells import add_cells, independence_ratio, joint_groups, log_label_shares, weigh_cells
+from fairbits.estimators.code_information import code_information
 from fairbits.estimators.concerns import collapsed_code
 from fairbits.estimators.settings import setting, tunable
-from fairbits.information import WeighedGroups, joint_information, monte_carlo_information, weigh_groups
+from fairbits.information import WeighedGroups
 from fairbits.nn import CodeNet, Inputs
 from fairbits.training import Batch
 
 VALIDATION_DRAWS = 16  # of a code too wide for the exact expectation
-EXACT_COST = 2**32  # rows times code words up to which the information of a table is summed exactly
 
 
 class RepeatedDrawWarning(UserWarning):
@@ -92,7 +90,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     # ------------------------------------------------------------------ network and loss
 
     @property
-    def stratify_by_label(self) -> bool:  # type: ignore[override]
+    def stratify_by_label(self) -> bool:
         return self.condition_on_label
 
     def build(self, inputs: Inputs, n_classes: int) -> CodeNet:
@@ -115,11 +113,11 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         )
 
     @property
-    def balanced_rows(self) -> int:  # type: ignore[override]
+    def balanced_rows(self) -> int:
         return self.batch_size if self.leakage_rows == "balanced" and self.groups_ else 0
 
     def initialise(self, net, y: Tensor, s: Tensor, weight: Tensor) -> None:
-        sizes, n_classes = [len(names) for names in self.groups_], len(self.classes_)
+        sizes, n_classes = self.group_sizes, len(self.classes_)
         if sizes and self.prior_correction:
             net.register_buffer("log_prior", log_label_shares(y, s, weight, sizes, n_classes), persistent=False)
         for column, size in enumerate(sizes if self.leakage_rows != "all" else ()):
@@ -130,15 +128,15 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         """Add what the groups alone say about the label, if asked for."""
         if not (self.prior_correction and self.groups_):
             return logits
-        return logits + net.get_buffer("log_prior")[joint_groups(s, [len(names) for names in self.groups_])]
+        return logits + net.get_buffer("log_prior")[joint_groups(s, self.group_sizes)]
 
     def _independent(self, net: CodeNet, batch: Batch) -> tuple[tuple, ...]:
         """Weigh the groups like `prepare`, by weights that make S and the label independent."""
-        cells = []
-        for column, k in enumerate(len(names) for names in self.groups_):
-            s = batch.s[..., column]
-            weight = batch.weight * net.get_buffer(f"independence{column}")[batch.y, s]
-            cells.append((weigh_groups(s, weights=weight, n_groups=k),))
+        cells: list[tuple] = []
+        for column, size in enumerate(self.group_sizes):
+            s = batch.s[..., column : column + 1]
+            weight = batch.weight * net.get_buffer(f"independence{column}")[batch.y, s[..., 0]]
+            cells += weigh_cells(batch.y, s, weight, [size])
         return tuple(cells)
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -150,7 +148,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         cells = [
             self.penalty(net, cell, theta, groups, noise=measured.noise) for cell, (groups, *_) in enumerate(prepared)
         ]
-        penalty, information = (_mixed(values, prepared) for values in zip(*cells, strict=True))
+        penalty, information = (add_cells(values, prepared) for values in zip(*cells, strict=True))
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
 
@@ -181,19 +179,14 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
                 self.leakage(theta, groups, noise=batch.noise) - self.leakage_bias(theta, groups)
                 for groups, *_ in prepared
             ]
-            terms["information"] = _mixed(values, prepared)
+            terms["information"] = add_cells(values, prepared)
             terms["total"] = torch.lerp(terms["cross_entropy"], terms["information"], scalars["gamma"])
         if self.selection == "paper":
             terms["probabilities"] = net.expected(theta, lambda logits: torch.softmax(logits, -1), VALIDATION_DRAWS)
         return terms
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
-        """Weigh the groups of every sensitive column: (groups,), or (groups, share) within each label."""
-        sizes = enumerate(len(names) for names in self.groups_)
-        if not self.condition_on_label:
-            return tuple((weigh_groups(s[..., c], weights=weight, n_groups=k),) for c, k in sizes)
-        strata = [weight * (y == label) for label in range(len(self.classes_))]
-        return tuple((weigh_groups(s[..., c], weights=w, n_groups=k), w.sum(-1)) for c, k in sizes for w in strata)
+        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else None)
 
     # ------------------------------------------------------------------ using a fitted code
 
@@ -307,46 +300,3 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def _mixed(values: Iterable[Tensor], cells: Iterable[tuple]) -> Tensor:
-    """Add up the values of cells (groups,) and, times their share, of cells (groups, share)."""
-    return reduce(torch.add, (cell[1] * v if len(cell) > 1 else v for v, cell in zip(values, cells, strict=True)))
-
-
-def joint_groups(s: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Number the combinations of the groups (..., columns) of all sensitive columns."""
-    number = torch.zeros_like(s[..., 0])
-    for column, size in enumerate(sizes):
-        number = number * size + s[..., column]
-    return number
-
-
-def log_label_shares(y: Tensor, s: Tensor, weight: Tensor, sizes: Sequence[int], n_classes: int) -> Tensor:
-    """Return log p(y|s), one row's worth of the uniform distribution added to each combination.  (cells, classes)"""
-    counts = torch.full((math.prod(sizes), n_classes), 1 / n_classes)
-    counts.index_put_((joint_groups(s, sizes), y), weight, accumulate=True)
-    return (counts / counts.sum(1, keepdim=True)).log()
-
-
-def independence_ratio(y: Tensor, s: Tensor, weight: Tensor, n_classes: int, n_groups: int) -> Tensor:
-    """Return p(y) p(s) / p(y, s) of rows with these labels, groups and weights, 0 where none is.  (classes, groups)"""
-    mass = torch.zeros(n_classes, n_groups).index_put_((y, s), weight, accumulate=True)
-    joint = mass / mass.sum()
-    return torch.where(joint > 0, joint.sum(1, keepdim=True) * joint.sum(0) / joint, 0)
-
-
-def code_information(theta: np.ndarray, groups: np.ndarray, y: np.ndarray | None = None) -> float:
-    """Return the information of one draw about numbered groups (n, columns), in bits; within labels if y is given."""
-    labels = np.zeros(len(theta)) if y is None else np.asarray(y)
-    strata = [np.flatnonzero(labels == label) for label in np.unique(labels)]
-    return max(sum(len(r) / len(theta) * _information(theta[r], column[r]) for r in strata) for column in groups.T)
-
-
-def _information(theta: np.ndarray, groups: np.ndarray) -> float:
-    n, m = theta.shape
-    t, s = torch.from_numpy(theta), torch.from_numpy(np.unique(groups, return_inverse=True)[1])
-    if m <= 20 and n * 2**m <= EXACT_COST:
-        return float(joint_information(t, s))
-    generator = torch.Generator().manual_seed(0)
-    return float(monte_carlo_information(t, s, 2_000, generator=generator)[0])

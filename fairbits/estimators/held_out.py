@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.estimators.code import code_information
+from fairbits.estimators.code_information import code_information
 from fairbits.estimators.scoring import prediction_scores
 
 

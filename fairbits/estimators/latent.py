@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fairbits.estimators.base import InvariantClassifier
+from fairbits.estimators.cells import weigh_cells
 from fairbits.estimators.settings import setting
-from fairbits.information import WeighedGroups, weigh_groups
+from fairbits.information import WeighedGroups
 from fairbits.training import Batch
 
 
@@ -42,7 +43,7 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[WeighedGroups, ...]:
         """Weigh the groups of every sensitive column."""
-        return tuple(weigh_groups(s[..., c], weights=weight, n_groups=len(k)) for c, k in enumerate(self.groups_))
+        return tuple(groups for (groups,) in weigh_cells(y, s, weight, self.group_sizes))
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """The loss with noise that is the same at every epoch, but the cross-entropy is that of the predictions."""

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.code import joint_groups, log_label_shares
+from fairbits.estimators.cells import log_label_shares
 from fairbits.estimators.settings import setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.nn.columns import joint_groups
 from fairbits.training import Batch
 
 
@@ -51,18 +52,15 @@ class LearnedMixinClassifier(VanillaClassifier):
 
     def initialise(self, net, y: Tensor, s: Tensor, weight: Tensor) -> None:
         if self.groups_:
-            said = what_groups_say(y, s, weight, self._sizes(), len(self.classes_))
+            said = what_groups_say(y, s, weight, self.group_sizes, len(self.classes_))
             net.register_buffer("said", said, persistent=False)
-
-    def _sizes(self) -> list[int]:
-        return [len(names) for names in self.groups_]
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         if not self.groups_:
             return super().loss(net, batch, scalars)
         out = net(batch.x)
         log_p = log_softmax(out.logits)
-        trusted = nn.functional.softplus(net.trust(out.hidden)) * net.said[joint_groups(batch.s, self._sizes())]
+        trusted = nn.functional.softplus(net.trust(out.hidden)) * net.said[joint_groups(batch.s, self.group_sizes)]
         plain, ensemble = (self.cross_entropy(z, batch) for z in (log_p, log_softmax(log_p + trusted)))
         entropy = batch.weight @ entropy_bits(log_softmax(trusted))
         mixed = ensemble + scalars["entropy_weight"] * entropy

@@ -53,7 +53,7 @@ class BinaryMIClassifier(CodeClassifier):
         return bool(self.running_tables)
 
     @property
-    def max_validation_rows(self):  # type: ignore[override]
+    def max_validation_rows(self):
         return WIDE_ROWS if self.code_size > EXACT_BITS else None
 
     def penalty(self, net, cell, theta, groups, *, noise):

@@ -1,16 +1,16 @@
 """What the methods share that add a penalty on the groups' differences to a plain network."""
 
 from dataclasses import dataclass
-from functools import reduce
 from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
 from fairbits.estimators.base import log_softmax
+from fairbits.estimators.cells import add_cells, weigh_cells
 from fairbits.estimators.settings import setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
-from fairbits.information import WeighedGroups, weigh_groups
+from fairbits.information import WeighedGroups
 from fairbits.nn import HiddenOutput
 from fairbits.training import Batch
 
@@ -42,22 +42,18 @@ class PenalisedClassifier(VanillaClassifier):
         raise NotImplementedError(f"{type(self).__name__} does not say what it penalises.")
 
     @property
-    def stratify_by_label(self) -> bool:  # type: ignore[override]
+    def stratify_by_label(self) -> bool:
         return self.condition_on_label
 
-    def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple[WeighedGroups, Tensor], ...]:
-        """Weigh the groups of every sensitive column, within every label if so wished: (groups, share of the rows)."""
-        labels = range(len(self.classes_)) if self.condition_on_label else ()
-        strata = [weight * (y == label) for label in labels] or [weight]
-        columns = [(s[..., c], len(names)) for c, names in enumerate(self.groups_)]
-        return tuple((weigh_groups(g, weights=w, n_groups=k), w.sum(-1)) for g, k in columns for w in strata)
+    def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
+        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else None)
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x)
         cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
         if not self.groups_:
             return {"total": cross_entropy, "cross_entropy": cross_entropy}
-        penalty = reduce(torch.add, (share * self.penalty(out, groups) for groups, share in batch.prepared))
+        penalty = add_cells((self.penalty(out, groups) for groups, *_ in batch.prepared), batch.prepared)
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "penalty": penalty}
 

@@ -45,8 +45,14 @@ class ReBiasClassifier(VanillaClassifier):
     opponent_learning_rate: float = tunable(1e-3, 1e-4, 1e-2, log=True, above=0)
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma", "opponent_learning_rate")
-    opponent: ClassVar[str | None] = "biased"
-    max_validation_rows: ClassVar[int | None] = VALIDATION_ROWS
+
+    @property
+    def opponent(self) -> str:
+        return "biased"
+
+    @property
+    def max_validation_rows(self) -> int:
+        return VALIDATION_ROWS
 
     def build(self, inputs, n_classes):
         net = super().build(inputs, n_classes)

@@ -1,6 +1,5 @@
 """RUBi: rows whose label the groups alone foretell teach the network less."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ from fairbits.estimators.base import log_softmax
 from fairbits.estimators.learned_mixin import base_rates, what_groups_say
 from fairbits.estimators.settings import setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.nn.columns import indicators
 from fairbits.training import Batch
 
 
@@ -57,7 +57,7 @@ class RUBiClassifier(VanillaClassifier):
         if not self.groups_:
             return super().loss(net, batch, scalars)
         logits = net(batch.x).logits
-        biased = net.biased(one_hot_groups(batch.s, [len(names) for names in self.groups_]))
+        biased = net.biased(indicators(batch.s, self.group_sizes))
         masked = logits * biased.detach().sigmoid()
         plain, under_mask, own = (self.cross_entropy(log_softmax(z), batch) for z in (logits, masked, biased))
         total = torch.lerp(plain, under_mask, scalars["gamma"] * scalars["ramp"]) + own
@@ -74,12 +74,6 @@ class RUBiClassifier(VanillaClassifier):
         if self.groups_:
             terms["total"] = terms["total"] - terms["biased_cross_entropy"]
         return terms
-
-
-def one_hot_groups(s: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return the one-hot groups of all sensitive columns (..., columns) side by side.  (..., sum of sizes)"""
-    columns = zip(s.unbind(-1), sizes, strict=True)
-    return torch.cat([column.unsqueeze(-1) == torch.arange(k, device=s.device) for column, k in columns], -1).float()
 
 
 def centred(logits: Tensor) -> Tensor:

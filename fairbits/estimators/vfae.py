@@ -123,7 +123,7 @@ class VFAEClassifier(LatentClassifier):
             self.hidden_sizes,
             self.latent_size,
             n_classes,
-            [len(names) for names in self.groups_],
+            self.group_sizes,
             channels=self.channels,
             encode_sensitive=self.encode_sensitive,
         )

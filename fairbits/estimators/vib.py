@@ -96,8 +96,8 @@ class VIBClassifier(LatentClassifier):
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma", "beta")
 
     def build(self, inputs, n_classes):
-        sizes = [len(names) for names in self.groups_]
-        return VIBNet(inputs, self.hidden_sizes, self.latent_size, n_classes, sizes, channels=self.channels)
+        sizes = self.hidden_sizes, self.latent_size
+        return VIBNet(inputs, *sizes, n_classes, self.group_sizes, channels=self.channels)
 
     def loss(self, net, batch: Batch, scalars):
         out = net(batch.x, batch.s, batch.noise)

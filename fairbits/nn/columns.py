@@ -6,7 +6,7 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from fairbits.nn.features import Inputs
+from fairbits.nn.features import Inputs, from_bytes
 
 
 def n_columns(inputs: Inputs) -> int:
@@ -16,7 +16,7 @@ def n_columns(inputs: Inputs) -> int:
 
 def flat_columns(x: Tensor) -> Tensor:
     """Return rows as they are and images as rows of values; bytes become numbers from -1 to 1.  (n, d)"""
-    return x.flatten(1) if x.is_floating_point() else x.flatten(1).float() / 127.5 - 1
+    return from_bytes(x).flatten(1)
 
 
 def indicators(s: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -28,6 +28,14 @@ def indicators(s: Tensor, sizes: Sequence[int]) -> Tensor:
     """
     parts = [s[:, c : c + 1] == torch.arange(k, device=s.device) for c, k in enumerate(sizes)]
     return torch.cat([torch.zeros(len(s), 0, device=s.device), *parts], -1)
+
+
+def joint_groups(s: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Number the combinations of the groups (..., columns) of all sensitive columns."""
+    number = s.new_zeros(s.shape[:-1])
+    for column, size in enumerate(sizes):
+        number = number * size + s[..., column]
+    return number
 
 
 class GroupCells(nn.Module):
@@ -54,9 +62,7 @@ class GroupCells(nn.Module):
 
     def count(self, s: Tensor, weight: Tensor) -> None:
         """Set the shares to those among rows of groups s (n, columns) and weights (n,)."""
-        place = torch.zeros(len(s), dtype=torch.long, device=s.device)
-        for c, size in enumerate(self.sizes):
-            place = place * size + s[:, c]
+        place = joint_groups(s, self.sizes)
         self.shares.copy_(torch.bincount(place, weight, minlength=len(self.shares)) / weight.sum())
 
     def forward(self, s: Tensor) -> Tensor:

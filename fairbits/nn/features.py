@@ -42,6 +42,11 @@ def dense_layers(sizes: Sequence[int], *, binary: bool = False) -> nn.Sequential
     return nn.Sequential(*layers)
 
 
+def from_bytes(x: Tensor) -> Tensor:
+    """Return bytes as numbers from -1 to 1, and floating-point numbers as they are."""
+    return x if x.is_floating_point() else x.float() / 127.5 - 1
+
+
 class ConvolutionalFeatures(nn.Module):
     """Blocks of 3 x 3 convolution, batch normalisation, activation and 2 x 2 max-pooling, flattened.
 
@@ -69,8 +74,7 @@ class ConvolutionalFeatures(nn.Module):
         return torch.cat([self._features(part) for part in x.split(IMAGES_AT_ONCE)])
 
     def _features(self, x: Tensor) -> Tensor:
-        if not x.is_floating_point():
-            x = x.float() / 127.5 - 1
+        x = from_bytes(x)
         if not in_transform():
             x = x.contiguous(memory_format=torch.channels_last)  # faster; vmap has its own layout
         return self.blocks(x).flatten(1)

@@ -31,6 +31,18 @@ def test_a_code_without_content_is_told(cls):
         quick(cls, temperature=1000).fit(X, y, sensitive_features=s)
 
 
+@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("rate", [0.02, 0.3])
+def test_a_class_is_told_to_have_vanished_if_and_only_if_it_has(cls, rate):
+    X, _, s = problem()
+    y = (np.random.default_rng(0).random(len(X)) < rate).astype(int)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = quick(cls, min_steps=100).fit(X, y, sensitive_features=s)
+    told = any(issubclass(w.category, (VanishedClassWarning, CollapsedCodeWarning)) for w in caught)
+    assert told == (len(np.unique(model.predict(X))) < 2)
+
+
 @pytest.mark.parametrize("cls", [VanillaClassifier, *CODES])
 def test_a_class_that_is_never_predicted_is_told(cls):
     X, _, s = problem()

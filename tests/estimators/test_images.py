@@ -8,8 +8,9 @@ from battery import CODES, quick
 from fairbits import BinaryBernoulliClassifier, VanillaClassifier, audit
 from fairbits.datasets import biased_digits
 from fairbits.estimators import fit_stack
-from fairbits.estimators.code import independence_ratio, joint_groups, log_label_shares
+from fairbits.estimators.cells import independence_ratio, log_label_shares
 from fairbits.nn import feature_layers
+from fairbits.nn.columns import joint_groups
 from fairbits.training import BalancedBatches
 
 SETTINGS = {"channels": (8, 16), "max_epochs": 10, "hidden_sizes": (), "random_state": 0, "code_size": 16}

@@ -24,6 +24,13 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::fairbits.estimators.MissingSensitiveFeaturesWarning")
+@parametrize_with_checks([cls() for cls in ESTIMATORS if cls not in AS_THEY_ARE])
+def test_scikit_learn_checks_of_the_others_as_they_are(estimator, check):
+    check(estimator)
+
+
 @pytest.fixture
 def routing():
     with sklearn.config_context(enable_metadata_routing=True):
