@@ -11,7 +11,7 @@ import fairbits
 
 PACKAGE = Path(fairbits.__file__).parent
 LAYERS = [
-    {"information", "kernels", "metrics", "datasets", "encoding"},
+    {"information", "kernels", "metrics", "datasets", "encoding", "records"},
     {"certificate", "nn"},
     {"training"},
     {"estimators"},

@@ -4,7 +4,7 @@ import contextlib
 import copy
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from fairbits.training import Opponent, Replica, Schedule, TrainingData, split_r
 
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]
+Hopeless = Callable[[int, list[list[dict[str, float]]]], Collection[int]]
 _BUILDING = threading.Lock()  # networks initialise from torch's global generator, which is seeded for each
 
 
@@ -30,14 +31,16 @@ def fit_stack(
     sensitive_features=None,
     sample_weight=None,
     rows: Sequence[np.ndarray] | None = None,
+    hopeless: Hopeless | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> Sequence[Any]:
     """Fit several estimators of one architecture as one tensor program; the numbers are those of fitting each alone.
 
     They may differ in `random_state`, in the `stacked_settings` of their class (gamma, learning rate, ...) and in the
     rows they see: `rows` holds the row numbers of each estimator, for example folds; classes, groups and bins are those
-    of all rows. The estimators are fitted in place and returned; if anything fails they stay as they were. `on_epoch`
-    is called with (epochs done, epochs at most).
+    of all rows. The estimators are fitted in place and returned; if anything fails they stay as they were. `hopeless`
+    is called after every epoch with its number and the histories so far; estimators whose places it returns stop
+    there. `on_epoch` is called with (epochs done, epochs at most).
     """
     _check_alike(estimators)
     workers = [copy.copy(estimator) for estimator in estimators]
@@ -49,7 +52,7 @@ def fit_stack(
         worker.training_rows_, worker.ledger_ = table.seen(part), ReleaseLedger()
     replicas = [_replica(worker, table, part) for worker, part in zip(workers, parts, strict=True)]
     with _progress(first.verbose, len(estimators), on_epoch) as report:
-        _train(first, table, replicas, report)
+        _train(first, table, replicas, hopeless, report)
     for estimator, worker, replica in zip(estimators, workers, replicas, strict=True):
         worker.net_ = replica.net.eval().requires_grad_(False)
         worker.history_, worker.best_epoch_ = replica.history, replica.best_epoch
@@ -136,7 +139,9 @@ def _seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31))
 
 
-def _train(first: Any, table: Table, replicas: list[Replica], report: OnEpoch | None) -> None:
+def _train(
+    first: Any, table: Table, replicas: list[Replica], hopeless: Hopeless | None, report: OnEpoch | None
+) -> None:
     strata = number_cells(table.y, table.s) if first.stratify_by_label else number_cells(table.s)
     arrays = (table.x, table.y, table.s, table.weight, strata, number_cells(table.y, table.s))
     data = TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
@@ -154,6 +159,7 @@ def _train(first: Any, table: Table, replicas: list[Replica], report: OnEpoch | 
         prepare=first.prepare,
         select=select[first.selection](),
         opponent=opponent,
+        hopeless=None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas]),
         on_epoch=report,
     )
 

@@ -1,7 +1,10 @@
 """How predictions are scored: accuracy and fairness side by side."""
 
+from collections.abc import Mapping
+
 import numpy as np
-from sklearn.metrics import accuracy_score, roc_auc_score
+from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
 from fairbits.metrics import discrimination, discrimination_curve_area, group_pairwise_accuracy_gap
 
@@ -19,14 +22,23 @@ def prediction_scores(probabilities: np.ndarray, classes: np.ndarray, y: np.ndar
     score = probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities
     labels = classes[probabilities.argmax(1)]
     return {
-        "auc": float(roc_auc_score(y, score, multi_class="ovr")),
-        "accuracy": float(accuracy_score(y, labels)),
+        "auc": _auc(y, score, classes),
+        "accuracy": float(np.mean(y == labels)),
         "gpa": max((group_pairwise_accuracy_gap(y, score, sensitive_features=column) for column in s.T), default=0.0),
         "audc": max((discrimination_curve_area(score, sensitive_features=column) for column in s.T), default=0.0),
         "discrimination": max((discrimination(labels, sensitive_features=column) for column in s.T), default=0.0),
     }
 
 
-def paper_objective(scores: dict[str, float]) -> float:
+def _auc(y: np.ndarray, score: np.ndarray, classes: np.ndarray) -> float:
+    """Return scikit-learn's AUC; by ranks for two classes, where its checks take ten times as long as the work."""
+    positive = y == classes[-1]
+    wins = int(positive.sum())
+    if score.ndim > 1 or wins in (0, len(y)):
+        return float(roc_auc_score(y, score, multi_class="ovr"))
+    return float((rankdata(score)[positive].sum() / wins - (wins + 1) / 2) / (len(y) - wins))
+
+
+def paper_objective(scores: Mapping[str, float]) -> float:
     """Return the paper's search objective, AUC + (1 - GPA) + (1 - AUDC): more is better."""
     return scores["auc"] + (1 - scores["gpa"]) + (1 - scores["audc"])

@@ -1,6 +1,6 @@
 """The loop: epochs of batches for a stack, full-pass validation, the best epoch of every replica."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, repeat
 from typing import Any, NamedTuple
@@ -69,6 +69,7 @@ def train(
     prepare: Prepare | None = None,
     select: Callable[[Replica, Any], float] | None = None,
     opponent: Opponent | None = None,
+    hopeless: Callable[[int], Collection[int]] | None = None,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> None:
     """Train all replicas; each ends with the parameters of its best validation epoch and a history.
@@ -81,12 +82,13 @@ def train(
         as ``batch.prepared``
     select : another criterion, to be minimised: (replica, evaluate's "probabilities" or None) -> value, no vmap
     opponent : a part of the network that is trained in turn with the rest, on a loss of its own
+    hopeless : called after every epoch with its number; returns the places in `replicas` of those to stop now
     on_epoch : called with (epochs done, epochs at most)
     """
     run = _Run(replicas, data, loss, evaluate, schedule, prepare or (lambda *_: ()), select, opponent)
     most = max(run.max_epochs)
     for epoch in range(most):
-        run.epoch(epoch)
+        run.epoch(epoch, hopeless)
         if on_epoch is not None:
             on_epoch(epoch + 1 if run.replicas else most, most)
         if not run.replicas:
@@ -105,6 +107,7 @@ class _Run:
 
     def __init__(self, replicas, data: TrainingData, loss: Loss, evaluate: Loss, schedule, prepare, select, opponent):
         self.replicas, self.prepare, self.select = list(replicas), prepare, select
+        self.places = list(range(len(self.replicas)))
         self.data, self.loss, self.evaluate, self.schedule = data, loss, evaluate, schedule
         self.device = data.x.device
         self.stack = Stack([r.net for r in self.replicas])
@@ -141,11 +144,14 @@ class _Run:
                 player.adam.step(self.stack.gradient(terms["total"], player.owns), turn)
         return {name: value.detach() for name, value in terms.items()}
 
-    def epoch(self, epoch: int) -> None:
+    def epoch(self, epoch: int, hopeless: Callable[[int], Collection[int]] | None) -> None:
         trained = self._train_epoch(epoch)
         due = [i for i in range(len(self.replicas)) if self._due(i, epoch)]
         validated = self._validate() if due else []
-        stopped = [i for i in due if self._judge(i, epoch, trained[i], validated[i])]
+        stopped = {i for i in due if self._judge(i, epoch, trained[i], validated[i])}
+        if hopeless is not None:
+            given_up = hopeless(epoch)
+            stopped |= {i for i, r in enumerate(self.replicas) if self.places[i] in given_up and r.best_epoch >= 0}
         if stopped:
             self._drop(stopped)
 
@@ -253,7 +259,7 @@ class _Run:
     def _snapshot(self, i: int) -> tuple[Tensor, dict[str, Tensor]]:
         return self.stack.flat[i].clone(), {name: b[i].clone() for name, b in self.stack.buffers.items()}
 
-    def _drop(self, stopped: list[int]) -> None:
+    def _drop(self, stopped: set[int]) -> None:
         """Put the best epoch's parameters into the replicas that are done, and take them out of the stack."""
         for i in stopped:
             if self.replicas[i].best_epoch < 0:
@@ -265,7 +271,16 @@ class _Run:
             for p in self.replicas[i].net.parameters():
                 p.data = p.data.clone()  # no longer views of one matrix: a pickle would hold it once per tensor
         kept = [i for i in range(len(self.replicas)) if i not in stopped]
-        for name in ("replicas", "batches", "balanced", "generators", "best", "validation_noise", "max_epochs"):
+        for name in (
+            "replicas",
+            "places",
+            "batches",
+            "balanced",
+            "generators",
+            "best",
+            "validation_noise",
+            "max_epochs",
+        ):
             setattr(self, name, [getattr(self, name)[i] for i in kept])
         if kept:
             index = torch.tensor(kept, device=self.device)

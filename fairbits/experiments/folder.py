@@ -1,0 +1,97 @@
+"""The folder of results: finished runs in one file, the trials of searches in others; safe to kill anywhere."""
+
+import contextlib
+import datetime
+import importlib.metadata
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fairbits.experiments.settings import RUN
+from fairbits.records import append_record, read_records
+
+FORMAT = 1  # of a record; a record of another one is neither read nor overwritten
+
+
+class Folder:
+    """The records of finished runs.
+
+    A record holds the run's settings, their hash and its numbers; when, by what and how long it was made is in
+    "made", which no table reads.
+    """
+
+    def __init__(self, path: Path):
+        self.path, self.file, self.trials = path, path / "records.jsonl", path / "trials"
+
+    def read(self) -> dict[str, dict[str, Any]]:
+        """Return the records by the hash of their run; a line that a crash has torn is left out."""
+        records = {}
+        for record in read_records(self.file):
+            if record.get("format") != FORMAT:
+                raise ValueError(
+                    f"{self.file} holds records of format {record.get('format')!r}; this version of fairbits writes "
+                    f"format {FORMAT}. Name another folder, or move this one away: nothing was changed."
+                )
+            records[record["hash"]] = record
+        return records
+
+    def torn_lines(self) -> int:
+        """Count the lines that cannot be read."""
+        lines = self.file.read_bytes().split(b"\n") if self.file.exists() else []
+        return sum(bool(line.strip()) for line in lines) - sum(1 for _ in read_records(self.file))
+
+    def add(self, run: Any, result: dict[str, Any], seconds: float) -> None:
+        """Keep the result of a run."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        record = {
+            "format": FORMAT,
+            "hash": run.hash,
+            "run": RUN.dump_python(run, mode="json"),
+            "result": result,
+            "made": {**made_by(), "seconds": round(seconds, 1)},
+        }
+        append_record(self.file, record)
+
+    def progress(self, run: Any) -> list[dict[str, Any]]:
+        """Return the trials that the run's search has finished."""
+        batches = read_records(self.trials / f"{run.trials_hash}.jsonl")
+        return [trial for batch in batches for trial in batch.get("batch", [])]
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep a second process out of the folder."""
+        self.trials.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as lock:
+            _lock(lock, self.path)
+            yield
+
+
+def _lock(lock: Any, path: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not on this system: who starts two at once is on their own
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise ValueError(f"Another process is at work in {path}; wait for it or name another folder.") from None
+
+
+def made_by() -> dict[str, str]:
+    """Return the date, and the versions of what runs."""
+    command = ["git", "describe", "--always", "--dirty"]
+    here = Path(__file__).parent
+    try:
+        commit = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here).stdout.strip()
+    except OSError:
+        commit = ""
+    packages = ("fairbits", "torch", "scikit-learn", "numpy", "optuna")
+    versions = {name: importlib.metadata.version(name) for name in packages}
+    return {"date": datetime.date.today().isoformat(), "commit": commit, **versions}
+
+
+def describe(record: dict[str, Any]) -> str:
+    """Return the settings of a record's run as text, for messages."""
+    return json.dumps(record["run"], sort_keys=True)

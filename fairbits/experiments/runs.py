@@ -1,0 +1,176 @@
+"""What a run does: from settings to the numbers that its record holds."""
+
+import copy
+import hashlib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+import fairbits
+from fairbits import datasets, tuning
+from fairbits.encoding import TableEncoder
+from fairbits.estimators import fit_stack
+from fairbits.estimators.held_out import held_out_scores
+from fairbits.experiments import settings
+from fairbits.metrics import random_guess_distance
+from fairbits.path import stratified_folds
+from fairbits.tuning.space import search_space, settings_of
+
+DRAWS = 16  # of one person, beside one draw
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a dataset: columns as numbers, labels, group numbers (n, 1)."""
+
+    X: np.ndarray
+    y: np.ndarray
+    s: np.ndarray
+
+
+def execute(run: Any, trials: Path) -> Result:
+    """Return the numbers of a run; `trials` is the folder where a search keeps what it has finished."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a fit should tell its user is expected of bad settings here
+        return EXECUTE[run.kind](run, trials)
+
+
+def external_fold(dataset: str, fold: int, folds: int, seed: int) -> tuple[Part, Part]:
+    """Return the training and the test rows of a fold; columns are encoded as the training rows ask for."""
+    data = getattr(datasets, f"load_{dataset}")()
+    y, s = data.y.to_numpy(), np.unique(data.s, return_inverse=True)[1][:, None]
+    train, test = stratified_folds(y, s, folds, seed)[fold]
+    encoder = TableEncoder().fit(data.X.iloc[train])
+    parts = (np.asarray(encoder.transform(data.X.iloc[rows])) for rows in (train, test))
+    return tuple(Part(X, y[rows], s[rows]) for X, rows in zip(parts, (train, test), strict=True))  # type: ignore[return-value]
+
+
+def seed_of(*names: Any) -> int:
+    """Return a seed that depends on names alone.
+
+    >>> seed_of("compas", "BinaryMI", 0) == seed_of("compas", "BinaryMI", 0) != seed_of("compas", "BinaryMI", 1)
+    True
+    """
+    return int.from_bytes(hashlib.sha256("/".join(map(str, names)).encode()).digest()[:4]) // 2
+
+
+def estimator_of(method: settings.Method, **more: Any) -> Any:
+    """Return the estimator of a method, with its fixed settings and more."""
+    return getattr(fairbits, method.estimator)(**{**method.settings, **more})
+
+
+def _reference(run: settings.Reference, trials: Path) -> Result:
+    train, test = external_fold(run.dataset, run.fold, run.folds, run.seed)
+    model = DummyClassifier() if run.name == "constant" else LogisticRegression(max_iter=2000)
+    model.fit(train.X, train.y)
+    return {"test": held_out_scores(model, test.X, test.y, test.s)}
+
+
+def _search(run: settings.Search, trials: Path) -> Result:
+    train, test = external_fold(run.dataset, run.fold, run.folds, run.seed)
+    seed = seed_of(run.dataset, run.name, run.fold, run.seed)
+    estimator, objective = estimator_of(run.method), tuning.Objective(run.objective)
+    search = tuning.Search(
+        estimator=estimator,
+        space=search_space(estimator, {name: _part(part) for name, part in run.method.space.items()}),
+        objective=objective,
+        X=train.X,
+        y=train.y,
+        sensitive_features=train.s,
+        s=train.s,
+        folds=stratified_folds(train.y, train.s, run.inner_folds, seed),
+        at_once=run.trials_at_once,
+        sampler=run.sampler,
+        prune=run.prune,
+        seed=seed,
+        records=trials / f"{run.trials_hash}.jsonl",
+    )
+    done = search.run(run.trials)
+    best = tuning.best_trial(done, objective)
+    model = clone(estimator).set_params(**settings_of(best.params), random_state=seed)
+    model.fit(train.X, train.y, sensitive_features=train.s)
+    return {
+        "best": best.params,
+        "inner": best.mean,
+        "trials": {state: sum(trial.state == state for trial in done) for state in ("complete", "pruned", "failed")},
+        "test": held_out_scores(model, test.X, test.y, test.s),
+        "representation": _representation(model, train, test, run.trees, seed),
+    }
+
+
+def _part(part: Any) -> Any:
+    if isinstance(part, settings.Range):
+        return tuning.SearchRange(part.low, part.high, part.log)
+    return tuning.Layers(part.depth, part.width) if isinstance(part, settings.Shape) else tuple(part)
+
+
+def _representation(model: Any, train: Part, test: Part, trees: int, seed: int) -> Result:
+    """Let a forest predict S from every view of the representation; the first view is what is handed on."""
+    found = {}
+    for name, view in _views(model, seed).items():
+        forest = RandomForestClassifier(trees, random_state=seed)
+        forest.fit(view(train.X), train.s[:, 0])
+        chances = forest.predict_proba(view(test.X))
+        guess = forest.classes_[chances.argmax(1)]
+        found[name] = {
+            "adrg": random_guess_distance(test.s[:, 0], guess),
+            "auc_of_s": float(roc_auc_score(test.s[:, 0], chances[:, 1])),
+        }
+    return found
+
+
+def _views(model: Any, seed: int) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    if hasattr(model, "code_probabilities"):
+        rng = np.random.default_rng(seed)
+
+        def draws(X: np.ndarray, count: int) -> np.ndarray:
+            theta = model.code_probabilities(X)
+            return np.mean([rng.random(theta.shape) < theta for _ in range(count)], axis=0)
+
+        return {
+            "one draw": lambda X: draws(X, 1),
+            f"{DRAWS} draws": lambda X: draws(X, DRAWS),
+            "theta": model.code_probabilities,
+        }
+    if hasattr(model, "transform"):
+        if not hasattr(model, "representation"):
+            return {"representation": model.transform}
+        mean = copy.copy(model).set_params(representation="mean")
+        return {"one draw": model.transform, "mean": mean.transform}
+    return {"hidden layer": model.hidden}
+
+
+def _strengths(run: settings.Strengths, trials: Path) -> Result:
+    """Fit all strengths of a fold as one stack."""
+    scores = []
+    for fold in range(run.folds):
+        train, test = external_fold(run.dataset, fold, run.folds, run.fold_seed)
+        width = run.method.settings.get("hidden_sizes", (64,))[0]
+        seed = seed_of(run.dataset, run.name, fold, run.seed)
+        models = [
+            estimator_of(
+                run.method, **{run.method.strength: value}, hidden_sizes=(width,) * run.depth, random_state=seed
+            )
+            for value in run.values
+        ]
+        fit_stack(models, train.X, train.y, sensitive_features=train.s)
+        for value, model in zip(run.values, models, strict=True):
+            scores.append({"strength": value, "fold": fold, **held_out_scores(model, test.X, test.y, test.s)})
+    return {"scores": scores}
+
+
+EXECUTE: dict[str, Callable[[Any, Path], Result]] = {
+    "reference": _reference,
+    "search": _search,
+    "strengths": _strengths,
+}

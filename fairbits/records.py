@@ -1,0 +1,43 @@
+"""Records that survive a crash: one JSON object per line, appended whole, read without the line a crash has torn."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def read_records(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a file, none if it does not exist; a torn line is left out."""
+    if not file.exists():
+        return
+    for line in file.read_bytes().split(b"\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:  # torn, or no text at all
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def append_record(file: Path, record: dict[str, Any]) -> None:
+    """Add a record in a line of its own, also after one that a crash has torn; it is on the disk on return."""
+    line = json.dumps(record, allow_nan=False).encode() + b"\n"
+    with file.open("ab+") as lines:
+        if lines.tell() and _last_byte(lines) != b"\n":
+            line = b"\n" + line
+        lines.write(line)
+        lines.flush()
+        os.fsync(lines.fileno())
+
+
+def replace_file(file: Path, content: str | bytes) -> None:
+    """Write a file that appears whole or not at all."""
+    part = file.with_name(f".part.{os.getpid()}.{file.name}")
+    part.write_bytes(content.encode() if isinstance(content, str) else content)
+    os.replace(part, file)
+
+
+def _last_byte(lines: Any) -> bytes:
+    lines.seek(-1, os.SEEK_END)
+    return lines.read(1)
