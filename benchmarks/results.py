@@ -19,8 +19,7 @@ from benchmarks.jobs import key, publish, read, run_missing
 from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TableEncoder, VanillaClassifier
 from fairbits.datasets import load_adult, load_compas
 from fairbits.estimators import fit_stack
-from fairbits.estimators.held_out import held_out_scores
-from fairbits.path import stratified_folds
+from fairbits.estimators.held_out import held_out_scores, stratified_folds
 
 FOLDER = Path(__file__).parent.parent / "results" / "core"
 FOLDS, SEEDS = 3, range(5)

@@ -17,8 +17,7 @@ import fairbits
 from benchmarks.jobs import key, publish, run_missing
 from fairbits.datasets import load_adult, load_compas
 from fairbits.estimators import fit_stack
-from fairbits.estimators.held_out import held_out_scores
-from fairbits.path import stratified_folds
+from fairbits.estimators.held_out import held_out_scores, stratified_folds
 
 FOLDER = Path(__file__).parent.parent / "results" / "rivals"
 LOADERS = {"compas": load_compas, "adult": load_adult}

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder
 from fairbits.estimators import SensitiveFeatureInXWarning, fit_stack
-from fairbits.estimators.fitting import OnEpoch, number_cells
-from fairbits.estimators.held_out import held_out_scores
+from fairbits.estimators.fitting import OnEpoch
+from fairbits.estimators.held_out import held_out_scores, stratified_folds
 
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
@@ -104,16 +103,3 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
 def _part(on_epoch, part: int, parts: int):
     """Return a callback for one of several fits that reports the progress of all of them."""
     return on_epoch and (lambda done, most: on_epoch(part * most + done, parts * most))
-
-
-def stratified_folds(y: np.ndarray, s: np.ndarray, n_folds: int, random_state: Any) -> list:
-    """Return (training rows, test rows) of folds in which every (label, group) cell has its share."""
-    cells = number_cells(np.unique(y, return_inverse=True)[1], s)
-    smallest = int(np.bincount(cells).min())
-    if smallest < n_folds:
-        row = int(np.flatnonzero(np.bincount(cells)[cells] == smallest)[0])
-        raise ValueError(
-            f"{n_folds} folds need as many rows of every label in every group; the cell of row {row} has {smallest} "
-            f"(label {y[row]}). Use fewer folds, or merge groups or labels."
-        )
-    return list(StratifiedKFold(n_folds, shuffle=True, random_state=random_state).split(cells, cells))

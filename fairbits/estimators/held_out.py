@@ -1,10 +1,12 @@
-"""Score a fitted estimator on rows it has not seen."""
+"""Rows held out, and the scores of a fitted estimator on them."""
 
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold
 
 from fairbits.estimators.code_information import code_information
+from fairbits.estimators.fitting import number_cells
 from fairbits.estimators.scoring import prediction_scores
 
 
@@ -25,3 +27,16 @@ def held_out_scores(model: Any, X: Any, y: np.ndarray, s: np.ndarray, codes: Any
         if model.condition_on_label:
             scores["information_within_labels"] = code_information(theta, s, y)
     return scores
+
+
+def stratified_folds(y: np.ndarray, s: np.ndarray, n_folds: int, random_state: Any) -> list:
+    """Return (training rows, test rows) of folds in which every (label, group) cell has its share."""
+    cells = number_cells(np.unique(y, return_inverse=True)[1], s)
+    smallest = int(np.bincount(cells).min())
+    if smallest < n_folds:
+        row = int(np.flatnonzero(np.bincount(cells)[cells] == smallest)[0])
+        raise ValueError(
+            f"{n_folds} folds need as many rows of every label in every group; the cell of row {row} has {smallest} "
+            f"(label {y[row]}). Use fewer folds, or merge groups or labels."
+        )
+    return list(StratifiedKFold(n_folds, shuffle=True, random_state=random_state).split(cells, cells))

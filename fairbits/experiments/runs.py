@@ -19,10 +19,9 @@ import fairbits
 from fairbits import datasets, tuning
 from fairbits.encoding import TableEncoder
 from fairbits.estimators import fit_stack
-from fairbits.estimators.held_out import held_out_scores
+from fairbits.estimators.held_out import held_out_scores, stratified_folds
 from fairbits.experiments import settings
 from fairbits.metrics import random_guess_distance
-from fairbits.path import stratified_folds
 from fairbits.tuning.space import search_space, settings_of
 
 DRAWS = 16  # of one person, beside one draw

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.encoding import GroupEncoder
-from fairbits.path import stratified_folds
+from fairbits.estimators.held_out import stratified_folds
 from fairbits.tuning.objectives import Objective
 from fairbits.tuning.search import Search, Trial
 from fairbits.tuning.space import Space, search_space, settings_of
