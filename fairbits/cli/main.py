@@ -54,6 +54,29 @@ def path(
     run_path(str(table), output, method=str(method), gammas=gammas, folds=folds, seed=seed, code_size=code_size)
 
 
+@app.command()
+def reproduce(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            help="compas, adult, bank, stability, complexity, representations, biased-mnist, all, or a TOML file."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of records, tables and figures.")] = Path(
+        "results/reproduce"
+    ),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few minutes instead of hours: one fold, few trials.")
+    ] = False,
+    trials: Annotated[int | None, typer.Option(min=1, help="Trials of every search; more goes on from fewer.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
+) -> None:
+    """Rerun the paper's experiments; interrupt and repeat as you like, nothing finished is lost."""
+    from fairbits.cli.reproduce import run_reproduce
+
+    run_reproduce(experiment, output, quick=quick, trials=trials, workers=workers)
+
+
 def main() -> None:
     """Run the command line; errors a user can mend are one paragraph, not a traceback."""
     try:

@@ -154,7 +154,7 @@ def read_plan(source: str | Path, *, quick: bool = False, changes: dict[str, Any
 
     Every list in an entry of `runs` whose setting takes a single value stands for one run each; `method` names an
     entry of `methods`, those of the file or the shipped ones; `defaults` hold for all runs that know the setting, and
-    with `quick` so does the table of that name.
+    with `quick` so does the table of that name. `include` names plans whose runs belong to this one too.
 
     Parameters
     ----------
@@ -165,17 +165,32 @@ def read_plan(source: str | Path, *, quick: bool = False, changes: dict[str, Any
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{source} is no TOML: {error}.") from None
-    methods = tomllib.loads((HERE / "methods.toml").read_text()) | content.get("methods", {})
+    methods = _methods(content.get("methods", {}))
     try:
-        entries = [dict(entry) for entry in content["runs"]]
+        entries = [dict(entry) for entry in content.get("runs", [])]
         laid_over = {**(content.get("quick", {}) if quick else {}), **(changes or {})}
         defaults = content.get("defaults", {})
-        return Plan(title=content["title"], runs=[r for e in entries for r in _expand(e, defaults, laid_over, methods)])
+        runs = [run for entry in entries for run in _expand(entry, defaults, laid_over, methods)]
+        parts = [read_plan(name, quick=quick, changes=changes) for name in content.get("include", [])]
+        return Plan(title=content["title"], runs=[*runs, *(run for part in parts for run in part.runs)])
     except KeyError as error:
         raise ValueError(f"{source} has no {error}; a plan has a title and [[runs]].") from None
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{source}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def _methods(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the shipped methods of tables and of images, with what their families share, and those of a plan."""
+    families = tomllib.loads((HERE / "methods.toml").read_text())
+    found = {}
+    for family, shared in families.items():
+        empty: dict[str, Any] = {}
+        found[family] = {
+            name: {**m, **{k: shared.get(k, empty) | m.get(k, empty) for k in ("settings", "space")}}
+            for name, m in shared["methods"].items()
+        } | own
+    return found
 
 
 def _text(source: str | Path) -> str:
@@ -207,9 +222,10 @@ def _kind(cls: type[Run]) -> str:
 
 
 def _run(entry: dict[str, Any], kind: type[Run], methods: dict[str, Any]) -> Run:
-    name = entry.pop("method", None) if isinstance(entry.get("method"), str) else None
+    name = entry.pop("method", None)
     if "method" not in kind.model_fields:
-        return kind(**({"name": name} if name else {}), **entry)
+        return kind(**entry, name=name)
+    methods = methods["images" if kind is Images else "tables"]
     if name not in methods:
         raise ValueError(f"method={name!r} is none of {', '.join(map(repr, methods))}.")
     return kind(**{**entry, "name": name, "method": methods[name]})

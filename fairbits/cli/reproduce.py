@@ -1,0 +1,89 @@
+"""`fairbits reproduce`: run what is missing, show how far it is, write tables and figures."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from fairbits.estimators.scoring import paper_objective
+from fairbits.experiments.folder import Folder
+from fairbits.experiments.reproduce import reproduce
+from fairbits.experiments.settings import read_plan, shipped_plans
+
+
+def run_reproduce(name: str, output: Path, *, quick: bool, trials: int | None, workers: int) -> None:
+    """Reproduce one experiment or all of them; what has its record is not run again."""
+    console, folder = Console(), Folder(output)
+    changes = {} if trials is None else {"trials": trials}
+    plans = [read_plan(plan, quick=quick, changes=changes) for plan in (shipped_plans() if name == "all" else [name])]
+    runs = list({run.hash: run for plan in plans for run in plan.runs}.values())
+    for plan in plans:
+        console.print(f"[bold]{plan.title}[/bold]: {len(plan.runs)} runs")
+    if folder.torn_lines():
+        console.print(f"{folder.torn_lines()} torn line(s) of {folder.file} are left out; their runs are run again.")
+    try:
+        with Live(console=console, refresh_per_second=2, transient=True) as live:
+            display = _Display(folder, runs)
+            records = reproduce(
+                runs, folder, workers=workers, watch=lambda *state: live.update(display(*state), refresh=True)
+            )
+    except KeyboardInterrupt:
+        console.print("Stopped. What is finished is kept; the same command goes on from there.")
+        raise SystemExit(130) from None
+    _write(records, output, console)
+
+
+def _write(records: list[dict[str, Any]], output: Path, console: Console) -> None:
+    from fairbits.report.paper import write_paper
+
+    files = write_paper(records, output)
+    for file in files:
+        if file.suffix == ".md":
+            console.print(file.read_text(), markup=False, highlight=False)
+    console.print(f"Written: {', '.join(str(file) for file in files)}")
+
+
+class _Display:
+    """What runs, how many trials are done, the best so far, the time left."""
+
+    def __init__(self, folder: Folder, runs: list[Any]):
+        done = folder.read()
+        self.folder, self.started = folder, time.monotonic()
+        self.trials = sum(_size(run) for run in runs)
+        self.before = sum(_size(run) if run.hash in done else self._done(run) for run in runs)
+
+    def __call__(self, waiting: list[Any], running: list[Any], finished: int) -> Group:
+        left = sum(_size(run) - self._done(run) for run in [*waiting, *running])
+        now = self.trials - left
+        table = Table("running", "fold", "trials", "best so far", box=None, padding=(0, 2, 0, 0))
+        for run in running:
+            best = self._best(run)
+            table.add_row(
+                f"{getattr(run, 'dataset', 'images')} {run.name}",
+                str(getattr(run, "fold", "")),
+                f"{self._done(run)} / {run.trials}" if run.kind == "search" else "",
+                "" if best is None else f"{best:.4f}",
+            )
+        rate = (now - self.before) / (time.monotonic() - self.started)
+        time_left = f"about {left / rate / 60:.0f} min left" if rate > 0 else "the first batch is under way"
+        words = f"{now:,} of {self.trials:,} trials, {len(waiting)} runs waiting, {time_left}; Ctrl-C loses no batch"
+        return Group(ProgressBar(total=self.trials, completed=now, width=60), words, table)
+
+    def _done(self, run: Any) -> int:
+        return min(len(self.folder.progress(run)), run.trials) if run.kind == "search" else 0
+
+    def _best(self, run: Any) -> float | None:
+        """Return the best value of the paper's objective among the run's complete trials."""
+        if run.kind != "search":
+            return None
+        complete = [trial["scores"] for trial in self.folder.progress(run) if trial["state"] == "complete"]
+        values = [sum(map(paper_objective, folds)) / len(folds) for folds in complete]
+        return max(values, default=None)
+
+
+def _size(run: Any) -> int:
+    return run.trials if run.kind == "search" else 1
