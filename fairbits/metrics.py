@@ -1,5 +1,6 @@
 """The paper's measures of predictions and scores: GPA, yDiscrim, AUDC and ADRG. Of each, less is better."""
 
+from collections.abc import Mapping
 from itertools import combinations
 from numbers import Integral
 from typing import Any
@@ -12,6 +13,7 @@ __all__ = [
     "discrimination",
     "discrimination_curve_area",
     "group_pairwise_accuracy_gap",
+    "paper_objective",
     "random_guess_distance",
 ]
 
@@ -127,6 +129,11 @@ def random_guess_distance(s_true: Any, s_pred: Any) -> float:
     hits = np.all([_hits(*pair) for pair in zip(true, predicted, strict=True)], axis=0)
     groups, _ = _groups(s_true, "s_pred", len(hits), name="s_true")
     return float(abs(hits.mean() - np.bincount(groups).max() / len(hits)))
+
+
+def paper_objective(scores: Mapping[str, float]) -> float:
+    """Return the paper's search objective, AUC + (1 - GPA) + (1 - AUDC), of a model's scores: more is better."""
+    return scores["auc"] + (1 - scores["gpa"]) + (1 - scores["audc"])
 
 
 def _pairwise_gap(score: NDArray, positive: NDArray, groups: NDArray, n_groups: int) -> float:

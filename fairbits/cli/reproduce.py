@@ -9,10 +9,10 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from fairbits.estimators.scoring import paper_objective
 from fairbits.experiments.folder import Folder
 from fairbits.experiments.reproduce import reproduce
 from fairbits.experiments.settings import read_plan, shipped_plans
+from fairbits.metrics import paper_objective
 
 
 def run_reproduce(name: str, output: Path, *, quick: bool, trials: int | None, workers: int) -> None:

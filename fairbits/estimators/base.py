@@ -182,10 +182,6 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._by_rows(X, self.probabilities)
 
-    def hidden(self, X) -> np.ndarray:
-        """Return the layer before the head, or before the code or the latent normal: for audits.  (n, width)"""
-        return self._by_rows(X, lambda net, x: net.features(x))
-
     def predict(self, X) -> np.ndarray:
         """Return the most probable class of each row."""
         best = self.predict_proba(X).argmax(1)

@@ -13,8 +13,9 @@ from sklearn.utils import check_random_state
 
 from fairbits.encoding import ReleaseLedger
 from fairbits.estimators.inputs import Table, read_table
-from fairbits.estimators.scoring import paper_objective, prediction_scores
+from fairbits.estimators.scoring import prediction_scores
 from fairbits.estimators.settings import check_settings
+from fairbits.metrics import paper_objective
 from fairbits.training import Opponent, Replica, Schedule, TrainingData, split_rows, train
 
 MIN_VALIDATION_ROWS = 10

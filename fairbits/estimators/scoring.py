@@ -1,7 +1,5 @@
 """How predictions are scored: accuracy and fairness side by side."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
@@ -37,8 +35,3 @@ def _auc(y: np.ndarray, score: np.ndarray, classes: np.ndarray) -> float:
     if score.ndim > 1 or wins in (0, len(y)):
         return float(roc_auc_score(y, score, multi_class="ovr"))
     return float((rankdata(score)[positive].sum() / wins - (wins + 1) / 2) / (len(y) - wins))
-
-
-def paper_objective(scores: Mapping[str, float]) -> float:
-    """Return the paper's search objective, AUC + (1 - GPA) + (1 - AUDC): more is better."""
-    return scores["auc"] + (1 - scores["gpa"]) + (1 - scores["audc"])

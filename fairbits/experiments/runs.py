@@ -143,12 +143,10 @@ def _views(model: Any, seed: int) -> dict[str, Callable[[np.ndarray], np.ndarray
             f"{DRAWS} draws": lambda X: draws(X, DRAWS),
             "theta": model.code_probabilities,
         }
-    if hasattr(model, "transform"):
-        if not hasattr(model, "representation"):
-            return {"representation": model.transform}
-        mean = copy.copy(model).set_params(representation="mean")
-        return {"one draw": model.transform, "mean": mean.transform}
-    return {"hidden layer": model.hidden}
+    if not hasattr(model, "representation"):
+        return {"representation": model.transform}
+    mean = copy.copy(model).set_params(representation="mean")
+    return {"one draw": model.transform, "mean": mean.transform}
 
 
 def _strengths(run: settings.Strengths, trials: Path) -> Result:

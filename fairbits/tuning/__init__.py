@@ -1,5 +1,10 @@
 """Bayesian optimisation of any estimator, resumable."""
 
+from importlib.util import find_spec
+
+if find_spec("optuna") is None:
+    raise ImportError("A search needs Optuna: pip install 'fairbits[experiments]'.")
+
 from fairbits.estimators.settings import SearchRange
 from fairbits.tuning.objectives import Objective
 from fairbits.tuning.search import Search, Trial

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fairbits.estimators.scoring import paper_objective
+from fairbits.metrics import paper_objective
 
 OBJECTIVES = ("paper", "constrained", "pareto")
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.encoding import GroupEncoder
@@ -16,10 +15,6 @@ from fairbits.estimators.held_out import stratified_folds
 from fairbits.tuning.objectives import Objective
 from fairbits.tuning.search import Search, Trial
 from fairbits.tuning.space import Space, search_space, settings_of
-
-
-def _has(name: str) -> Callable[[Any], bool]:
-    return lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
 
 
 class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -129,9 +124,8 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
-    @available_if(_has("transform"))
     def transform(self, X, **options) -> np.ndarray:
-        """Draw codes by the chosen estimator."""
+        """Return the representation of the chosen estimator; options as its `transform` takes them."""
         check_is_fitted(self)
         return self.best_estimator_.transform(X, **options)
 

@@ -1,0 +1,116 @@
+"""Plans: what they expand to, what identifies a run, and what is said of a bad one."""
+
+import pytest
+
+from fairbits import estimators
+from fairbits.experiments.runs import estimator_of
+from fairbits.experiments.settings import RUN, read_plan, shipped_plans
+
+PLAN = """
+title = "small"
+defaults = { dataset = "compas", trials = 16 }
+quick = { trials = 8, fold = 0 }
+[[runs]]
+kind = "reference"
+method = ["constant", "logistic regression"]
+fold = [0, 1]
+[[runs]]
+kind = "search"
+method = ["Own", "BinaryMI"]
+fold = [0, 1, 2]
+[methods.Own]
+estimator = "VanillaClassifier"
+settings = { max_epochs = 2 }
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text):
+        (tmp_path / "plan.toml").write_text(text)
+        return tmp_path / "plan.toml"
+
+    return write
+
+
+def test_lists_stand_for_one_run_each(write):
+    runs = read_plan(write(PLAN)).runs
+    assert [(r.name, r.fold) for r in runs[:4]] == [
+        (name, fold) for name in ("constant", "logistic regression") for fold in (0, 1)
+    ]
+    assert [(r.name, r.fold, r.trials) for r in runs[4:]] == [
+        (name, fold, 16) for name in ("Own", "BinaryMI") for fold in range(3)
+    ]
+    assert runs[4].method.settings == {"max_epochs": 2}
+
+
+def test_quick_and_changes_replace_settings(write):
+    file = write(PLAN)
+    quick = read_plan(file, quick=True).runs
+    assert [(r.name, r.fold) for r in quick] == [(n, 0) for n in ("constant", "logistic regression", "Own", "BinaryMI")]
+    assert {r.trials for r in read_plan(file, quick=True, changes={"trials": 5}).runs if r.kind == "search"} == {5}
+
+
+def test_a_run_is_known_by_all_its_settings_and_its_trials_by_all_but_their_number():
+    run = read_plan("compas").runs[-1]
+    same = RUN.validate_python(RUN.dump_python(run, mode="json"))
+    assert (same.hash, same.trials_hash) == (run.hash, run.trials_hash)
+    others = {"dataset": "bank", "fold": 1, "folds": 4, "seed": 1, "sampler": "gp", "prune": False, "threads": 2}
+    changed = [run.model_copy(update={name: value}) for name, value in others.items()]
+    assert len({r.hash for r in [run, *changed]}) == len(others) + 1
+    assert len({r.trials_hash for r in [run, *changed]}) == len(others) + 1
+    more = run.model_copy(update={"trials": 400})
+    assert more.hash != run.hash
+    assert more.trials_hash == run.trials_hash
+
+
+@pytest.mark.parametrize("name", shipped_plans())
+def test_shipped_plans_name_settings_that_their_estimators_take(name):
+    plan, quick = read_plan(name), read_plan(name, quick=True)
+    assert len(quick.runs) < len(plan.runs)
+    for run in {r.name: r for r in plan.runs if r.kind != "reference"}.values():
+        estimator = estimator_of(run.method)
+        estimators.check_settings(estimator)
+        assert (
+            run.kind == "search"
+            or run.name == "Vanilla"
+            or hasattr(estimator, run.method.strength)
+            or run.kind == "images"
+        )
+
+
+def test_the_paper_is_all_there():
+    assert {"compas", "adult", "bank", "biased-mnist", "stability", "complexity", "representations"} <= set(
+        shipped_plans()
+    )
+    compas = read_plan("compas").runs
+    assert {r.trials for r in compas if r.kind == "search"} == {200}
+    assert {r.fold for r in compas} == {0, 1, 2}
+    asked = {"BinaryBernoulli", "BinaryMI", "AdvCls", "VFAE", "HSIC", "Parity", "Vanilla"}
+    assert asked <= {r.name for r in compas}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("title", "tittle"), "has no 'title'"),
+        (('dataset = "compas"', 'dataset = "german"'), "'compas', 'adult' or 'bank'"),
+        (('kind = "search"', 'kind = "serach"'), "kind='serach' is no kind of run"),
+        (('["Own", "BinaryMI"]', '"Binary"'), "method='Binary' is none of"),
+        (("fold = [0, 1, 2]", 'fold = "zero"'), "fold"),
+        (("fold = [0, 1, 2]", "fold = 0\nfolds = 3\ncolour = 1"), "colour"),
+        (("trials = 16", "trials = 0"), "trials"),
+        (("[[runs]]", "[[runs]"), "is no TOML"),
+        (('estimator = "VanillaClassifier"\n', ""), "estimator"),
+    ],
+)
+def test_a_bad_plan_gets_a_sentence(write, change, words):
+    assert PLAN.count(change[0])
+    with pytest.raises(ValueError, match=words):
+        read_plan(write(PLAN.replace(*change)))
+
+
+@pytest.mark.parametrize("name", ["german", "compas.csv", "nowhere.toml"])
+def test_an_unknown_experiment_gets_a_sentence(name):
+    with pytest.raises(ValueError, match=r"is no experiment: use one of adult|There is no file"):
+        read_plan(name)

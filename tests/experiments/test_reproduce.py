@@ -1,0 +1,132 @@
+"""Experiments can be killed anywhere: nothing finished is lost, and the table is the same to the byte."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fairbits.experiments.folder import Folder
+from fairbits.experiments.settings import read_plan
+
+PLAN = """
+title = "small"
+[[runs]]
+kind = "reference"
+method = ["constant", "logistic regression"]
+dataset = "compas"
+fold = 0
+[[runs]]
+kind = "search"
+method = "Own"
+dataset = "compas"
+fold = 0
+inner_folds = 2
+trials = 12
+trials_at_once = 4
+trees = 10
+[methods.Own]
+estimator = "BinaryBernoulliClassifier"
+settings = { max_epochs = 4, min_steps = 0, code_size = 4, selection = "paper" }
+"""
+
+
+class Command:
+    """The command line at work on a folder."""
+
+    def __init__(self, home):
+        (home / "plan.toml").write_text(PLAN)
+        self.plan, self.folder = home / "plan.toml", home / "results"
+        self.run = read_plan(self.plan).runs[-1]
+
+    def start(self):
+        code = "from fairbits.cli import main; main()"
+        command = [sys.executable, "-c", code, "reproduce", str(self.plan), "-o", str(self.folder), "--workers", "1"]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def finish(self):
+        process = self.start()
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        return out
+
+    def kill_when(self, ready):
+        """Start, and kill -9 as soon as `ready()`, workers included."""
+        process = self.start()
+        while not ready():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+    def batches(self):
+        return len(Folder(self.folder).progress(self.run)) // 4
+
+    def results(self):
+        """Return all that is written but for when and how long."""
+        tables = {f.name: f.read_bytes() for f in self.folder.iterdir() if f.suffix in (".md", ".tex", ".svg")}
+        records = Folder(self.folder).read()
+        return tables, {name: record["result"] for name, record in records.items()}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    command = Command(tmp_path_factory.mktemp("uninterrupted"))
+    return command, command.finish()
+
+
+def test_it_ends_with_tables(uninterrupted):
+    command, output = uninterrupted
+    tables, results = command.results()
+    assert len(results) == 3
+    assert {"tables.md", "tables.tex"} <= set(tables)
+    assert "logistic regression" in output
+
+
+def test_killed_in_a_fit_in_a_search_and_in_writing_it_ends_the_same(uninterrupted, tmp_path):
+    command = Command(tmp_path)
+    command.kill_when(lambda: len(Folder(command.folder).read()) == 2)  # the first fit is under way
+    command.kill_when(lambda: command.batches() >= 1)  # some batches are done
+    assert command.batches() >= 1
+    trials = command.folder / "trials" / f"{command.run.trials_hash}.jsonl"
+    content = trials.read_bytes()
+    trials.write_bytes(content[: len(content) - 40])  # as if killed while it wrote the batch
+    command.finish()
+    assert command.results() == uninterrupted[0].results()
+    lines = trials.read_bytes().split(b"\n")
+    assert content[: content.rfind(b"\n", 0, -1) + 1] in trials.read_bytes()  # what was whole is still there
+    assert len(lines) >= 4
+    records = command.folder / "records.jsonl"
+    content = records.read_bytes()
+    records.write_bytes(content[:-60])  # as if killed while it wrote the record
+    output = command.finish()
+    assert "torn line" in output
+    assert command.results() == uninterrupted[0].results()
+
+
+def test_what_is_finished_is_not_run_again(uninterrupted):
+    command, _ = uninterrupted
+    before = (command.folder / "records.jsonl").read_bytes()
+    command.finish()
+    assert (command.folder / "records.jsonl").read_bytes() == before
+
+
+def test_records_of_another_format_are_refused_and_kept(tmp_path):
+    folder = Folder(tmp_path)
+    folder.file.write_text(json.dumps({"format": 99, "hash": "x"}) + "\n")
+    with pytest.raises(ValueError, match="format 99"):
+        folder.read()
+    assert json.loads(folder.file.read_text())["format"] == 99
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks are posix's")
+def test_two_at_once_in_one_folder_are_one_too_many(tmp_path):
+    with (
+        Folder(tmp_path).locked(),
+        pytest.raises(ValueError, match="Another process is at work"),
+        Folder(tmp_path).locked(),
+    ):
+        pass
