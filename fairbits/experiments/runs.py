@@ -118,7 +118,7 @@ def _part(part: Any) -> Any:
 def _representation(model: Any, train: Part, test: Part, trees: int, seed: int) -> Result:
     """Let a forest predict S from every view of the representation; the first view is what is handed on."""
     found = {}
-    for name, view in _views(model, seed).items():
+    for name, view in representation_views(model, seed).items():
         forest = RandomForestClassifier(trees, random_state=seed)
         forest.fit(view(train.X), train.s[:, 0])
         chances = forest.predict_proba(view(test.X))
@@ -130,7 +130,8 @@ def _representation(model: Any, train: Part, test: Part, trees: int, seed: int) 
     return found
 
 
-def _views(model: Any, seed: int) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+def representation_views(model: Any, seed: int) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """Return the forms in which somebody may get the representation: rows -> numbers."""
     if hasattr(model, "code_probabilities"):
         rng = np.random.default_rng(seed)
 
