@@ -2,11 +2,11 @@
 
 import sys
 
-from benchmarks import memory, metrics, training
+from benchmarks import memory, methods, metrics, training
 from benchmarks.records import missed, print_records
 
 failures = []
-for benchmark in (memory, metrics, training):
+for benchmark in (memory, metrics, training, methods):
     records = benchmark.run()
     print_records(records)
     failures += missed(records)

@@ -59,8 +59,9 @@ def run_of(estimators, data, batch_size: int) -> _Run:
         )
         for i, e in enumerate(estimators)
     ]
-    table = TrainingData(x, y, s, torch.ones(len(x)), s[:, 0])
-    return _Run(replicas, table, first.loss, first.evaluate, Schedule(batch_size=batch_size), first.prepare, None)
+    table = TrainingData(x, y, s, torch.ones(len(x)), s[:, 0], s[:, 0])
+    schedule = Schedule(batch_size=batch_size)
+    return _Run(replicas, table, first.loss, first.evaluate, schedule, first.prepare, select=None, opponent=None)
 
 
 def stack_ratio(size: int) -> float:

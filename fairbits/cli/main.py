@@ -31,6 +31,12 @@ class Method(StrEnum):
     bernoulli = "bernoulli"
 
 
+class Tracker(StrEnum):
+    """Where records may be mirrored."""
+
+    wandb = "wandb"
+
+
 @app.callback()
 def _options() -> None:
     """Keep `fairbits path` a command of its own while it is the only one."""
@@ -70,11 +76,12 @@ def reproduce(
     ] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="Trials of every search; more goes on from fewer.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
+    track: Annotated[Tracker | None, typer.Option(help="Mirror every record there, too.")] = None,
 ) -> None:
     """Rerun the paper's experiments; interrupt and repeat as you like, nothing finished is lost."""
     from fairbits.cli.reproduce import run_reproduce
 
-    run_reproduce(experiment, output, quick=quick, trials=trials, workers=workers)
+    run_reproduce(experiment, output, quick=quick, trials=trials, workers=workers, track=track)
 
 
 def main() -> None:

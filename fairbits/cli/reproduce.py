@@ -12,10 +12,11 @@ from rich.table import Table
 from fairbits.experiments.folder import Folder
 from fairbits.experiments.reproduce import reproduce
 from fairbits.experiments.settings import read_plan, shipped_plans
+from fairbits.experiments.tracking import wandb_mirror
 from fairbits.metrics import paper_objective
 
 
-def run_reproduce(name: str, output: Path, *, quick: bool, trials: int | None, workers: int) -> None:
+def run_reproduce(name: str, output: Path, *, quick: bool, trials: int | None, workers: int, track: str | None) -> None:
     """Reproduce one experiment or all of them; what has its record is not run again."""
     console, folder = Console(), Folder(output)
     changes = {} if trials is None else {"trials": trials}
@@ -29,7 +30,11 @@ def run_reproduce(name: str, output: Path, *, quick: bool, trials: int | None, w
         with Live(console=console, refresh_per_second=2, transient=True) as live:
             display = _Display(folder, runs)
             records = reproduce(
-                runs, folder, workers=workers, watch=lambda *state: live.update(display(*state), refresh=True)
+                runs,
+                folder,
+                workers=workers,
+                watch=lambda *state: live.update(display(*state), refresh=True),
+                track=None if track is None else wandb_mirror(output.name),
             )
     except KeyboardInterrupt:
         console.print("Stopped. What is finished is kept; the same command goes on from there.")

@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import importlib.metadata
-import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,8 +41,8 @@ class Folder:
         lines = self.file.read_bytes().split(b"\n") if self.file.exists() else []
         return sum(bool(line.strip()) for line in lines) - sum(1 for _ in read_records(self.file))
 
-    def add(self, run: Any, result: dict[str, Any], seconds: float) -> None:
-        """Keep the result of a run."""
+    def add(self, run: Any, result: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Keep the result of a run and return its record."""
         self.path.mkdir(parents=True, exist_ok=True)
         record = {
             "format": FORMAT,
@@ -53,6 +52,7 @@ class Folder:
             "made": {**made_by(), "seconds": round(seconds, 1)},
         }
         append_record(self.file, record)
+        return record
 
     def progress(self, run: Any) -> list[dict[str, Any]]:
         """Return the trials that the run's search has finished."""
@@ -90,8 +90,3 @@ def made_by() -> dict[str, str]:
     packages = ("fairbits", "torch", "scikit-learn", "numpy", "optuna")
     versions = {name: importlib.metadata.version(name) for name in packages}
     return {"date": datetime.date.today().isoformat(), "commit": commit, **versions}
-
-
-def describe(record: dict[str, Any]) -> str:
-    """Return the settings of a record's run as text, for messages."""
-    return json.dumps(record["run"], sort_keys=True)

@@ -13,24 +13,34 @@ from fairbits.experiments.folder import Folder
 from fairbits.experiments.settings import RUN
 
 POLL_SECONDS = 1.0
-Watch = Callable[[list[Any], list[Any], int], None]  # (missing, running, done)
+Watch = Callable[[list[Any], list[Any], int], None]  # (waiting, running, finished)
+Track = Callable[[dict[str, Any]], None]  # (record)
 
 
-def reproduce(runs: list[Any], folder: Folder, *, workers: int = 1, watch: Watch | None = None) -> list[dict[str, Any]]:
+def reproduce(
+    runs: list[Any],
+    folder: Folder,
+    *,
+    workers: int = 1,
+    watch: Watch | None = None,
+    track: Track | None = None,
+) -> list[dict[str, Any]]:
     """Run those of the runs that have no record, and return the records of all, in the order of the runs.
 
-    Safe to interrupt anywhere: a search goes on from its last batch of trials. `watch` is called about once a second.
+    Safe to interrupt anywhere: a search goes on from its last batch of trials. `watch` is called about once a second,
+    `track` with every new record.
     """
     with folder.locked():
         done = folder.read()
         missing = [run for run in runs if run.hash not in done]
         if missing:
-            _work(missing, folder, min(workers, len(missing)), watch or (lambda *_: None))
+            nothing = lambda *_: None  # noqa: E731
+            _work(missing, folder, min(workers, len(missing)), watch or nothing, track or nothing)
         done = folder.read()
     return [done[run.hash] for run in runs]
 
 
-def _work(missing: list[Any], folder: Folder, workers: int, watch: Watch) -> None:
+def _work(missing: list[Any], folder: Folder, workers: int, watch: Watch, track: Track) -> None:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_die_with_parent) as pool:
         running: dict[Future, Any] = {}
@@ -42,7 +52,7 @@ def _work(missing: list[Any], folder: Folder, workers: int, watch: Watch) -> Non
                     running[pool.submit(_timed, RUN.dump_python(run, mode="json"), folder.trials)] = run
                 for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
                     result, seconds = future.result()
-                    folder.add(running.pop(future), result, seconds)
+                    track(folder.add(running.pop(future), result, seconds))
                     finished += 1
                 watch(waiting, list(running.values()), finished)
         except BaseException:
