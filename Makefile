@@ -9,7 +9,7 @@ run: $(INSTALLED)  ## train a gamma path on the shipped COMPAS table and show th
 	$(BIN)/fairbits path compas -o results/run
 
 test: $(INSTALLED) lint  ## style, types and the whole default suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: $(INSTALLED)  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow

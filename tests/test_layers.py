@@ -16,7 +16,7 @@ LAYERS = [
     {"training"},
     {"estimators"},
     {"modelfile", "export"},
-    {"auditing", "path", "certified", "tuning"},
+    {"auditing", "path", "certified", "compare", "tuning"},
     {"experiments"},
     {"report"},
     {"cli"},
@@ -72,8 +72,8 @@ def test_importing_fairbits_is_cheap():
 
 
 def test_using_an_estimator_loads_no_optional_package():
-    optional = {"optuna", "matplotlib", "altair", "dask", "distributed", "wandb", "jinja2", "fairlearn"}
-    assert not optional & modules_after("from fairbits import *")
+    optional = {"optuna", "matplotlib", "altair", "dask", "distributed", "wandb", "jinja2", "fairlearn", "aif360"}
+    assert not optional & modules_after("from fairbits import *; from fairbits.compare import *")
 
 
 def test_public_names_are_where_they_are_said_to_be():

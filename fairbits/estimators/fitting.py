@@ -114,7 +114,7 @@ def _describe(worker: Any, first: Any, table: Table) -> None:
 
 
 def _replica(worker: Any, table: Table, own: np.ndarray) -> Replica:
-    init, split, loop = (int(k) for k in np.random.SeedSequence(_seed(worker.random_state)).generate_state(3))
+    init, split, loop = (int(k) for k in np.random.SeedSequence(fit_seed(worker.random_state)).generate_state(3))
     generator = torch.Generator().manual_seed(split)
     strata = torch.from_numpy(number_cells(table.y[own], table.s[own]))
     train_rows, held = split_rows(strata, worker.validation_fraction, generator)
@@ -133,7 +133,7 @@ def _replica(worker: Any, table: Table, own: np.ndarray) -> Replica:
     return Replica(net=net, rows=train_rows, validation=held, seed=loop, scalars=scalars)
 
 
-def _seed(random_state: Any) -> int:
+def fit_seed(random_state: Any) -> int:
     """Return a seed: from the operating system for None, leaving numpy's global generator alone."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
