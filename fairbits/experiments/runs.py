@@ -5,6 +5,7 @@ import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,8 @@ def seed_of(*names: Any) -> int:
 
 def estimator_of(method: settings.Method, **more: Any) -> Any:
     """Return the estimator of a method, with its fixed settings and more."""
-    return getattr(fairbits, method.estimator)(**{**method.settings, **more})
+    home = fairbits if method.estimator in fairbits.__all__ else import_module("fairbits.compare")
+    return getattr(home, method.estimator)(**{**method.settings, **more})
 
 
 def _reference(run: settings.Reference, trials: Path) -> Result:
@@ -155,15 +157,15 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
     scores = []
     for fold in range(run.folds):
         train, test = external_fold(run.dataset, fold, run.folds, run.fold_seed)
-        width = run.method.settings.get("hidden_sizes", (64,))[0]
         seed = seed_of(run.dataset, run.name, fold, run.seed)
-        models = [
-            estimator_of(
-                run.method, **{run.method.strength: value}, hidden_sizes=(width,) * run.depth, random_state=seed
-            )
-            for value in run.values
-        ]
-        fit_stack(models, train.X, train.y, sensitive_features=train.s)
+        models = [estimator_of(run.method, **{run.method.strength: v}, random_state=seed) for v in run.values]
+        if hasattr(models[0], "stacked_settings"):
+            width = models[0].hidden_sizes[0]
+            stack = [model.set_params(hidden_sizes=(width,) * run.depth) for model in models]
+            fit_stack(stack, train.X, train.y, sensitive_features=train.s)
+        else:
+            for model in models:
+                model.fit(train.X, train.y, sensitive_features=train.s)
         for value, model in zip(run.values, models, strict=True):
             scores.append({"strength": value, "fold": fold, **held_out_scores(model, test.X, test.y, test.s)})
     return {"scores": scores}

@@ -190,7 +190,7 @@ def _methods(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
             name: {**m, **{k: shared.get(k, empty) | m.get(k, empty) for k in ("settings", "space")}}
             for name, m in shared["methods"].items()
         } | own
-    return found
+    return {"tables": found["tables"] | found["others"], "images": found["images"]}
 
 
 def _text(source: str | Path) -> str:
