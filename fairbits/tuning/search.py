@@ -88,7 +88,7 @@ class Search:
             study = self._study(trials)
             while len(trials) < n_trials:
                 asked = self._ask(study, len(trials))
-                batch = self._train([trial.params for trial in asked], study, asked)
+                batch = self._train(asked)
                 if self.records is not None:
                     append_record(self.records, {"search": self.name, "batch": [asdict(trial) for trial in batch]})
                 for trial, one in zip(batch, asked, strict=True):
@@ -162,15 +162,15 @@ class Search:
 
     # ------------------------------------------------------------------ training
 
-    def _train(self, params: list[dict[str, Any]], study: optuna.Study, asked: list[optuna.Trial]) -> list[Trial]:
+    def _train(self, asked: list[optuna.Trial]) -> list[Trial]:
         """Train the trials as one stack, or one by one if one of them diverges."""
-        trials = [Trial(own) for own in params]
+        trials = [Trial(one.params) for one in asked]
         try:
             self._train_stack(trials, asked)
         except FloatingPointError:
             if len(trials) == 1:
-                return [Trial(params[0], "failed")]
-            return [t for own, one in zip(params, asked, strict=True) for t in self._train([own], study, [one])]
+                return [Trial(asked[0].params, "failed")]
+            return [trial for one in asked for trial in self._train([one])]
         return trials
 
     def _train_stack(self, trials: list[Trial], asked: list[optuna.Trial]) -> None:
