@@ -92,6 +92,11 @@ def fetch_mnist(data_home: str | PathLike[str] | None = None) -> Mnist:
     return Mnist(images, labels.astype(np.int64), test_images, test_labels.astype(np.int64))
 
 
+def mnist_is_kept(data_home: str | PathLike[str] | None = None) -> bool:
+    """Say whether `fetch_mnist` would find all files without fetching any."""
+    return len(_kept(_home(data_home))[0]) == len(SHA256)
+
+
 def _home(data_home: str | PathLike[str] | None) -> Path:
     return Path(data_home or os.environ.get("FAIRBITS_DATA") or "~/.cache/fairbits").expanduser().absolute()
 

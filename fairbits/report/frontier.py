@@ -1,5 +1,6 @@
 """The trade-off as a picture."""
 
+import re
 from pathlib import Path
 
 import altair as alt
@@ -26,7 +27,7 @@ def frontier_chart(scores: pd.DataFrame, title: str) -> alt.HConcatChart:
         _points(scores, "fair", "auc", colour),
         alt.Chart(means).mark_line(color="#888").encode(x="fair:Q", y="auc:Q", order="gamma:Q"),
         alt.Chart(means).mark_circle(size=90, opacity=1).encode(x="fair:Q", y="auc:Q", color=colour),
-        _equal_tradeoffs(means),
+        equal_tradeoffs(means),
     ).properties(width=380, height=300, title="Predictions from one drawn code")
     leakage = alt.layer(
         _points(scores, "gamma", "information", colour),
@@ -50,18 +51,37 @@ def _points(scores: pd.DataFrame, x: str, y: str, colour: alt.Color) -> alt.Char
     )
 
 
-def _equal_tradeoffs(means: pd.DataFrame) -> alt.Chart:
-    """Draw the line of slope -1 through the mean closest to (1, 1)."""
+def equal_tradeoffs(means: pd.DataFrame, between: tuple[float, float] | None = None) -> alt.Chart:
+    """Draw the line of slope -1 through the mean closest to (1, 1) in the L1 distance.
+
+    Parameters
+    ----------
+    means : columns fair and auc
+    between : where the line starts and ends, by default at the least and the most fair of the means
+    """
     best = (means.auc + means.fair).max()
-    line = pd.DataFrame({"fair": [means.fair.min(), means.fair.max()]}).assign(auc=lambda f: best - f.fair)
+    ends = between or (means.fair.min(), means.fair.max())
+    line = pd.DataFrame({"fair": ends}).assign(auc=lambda f: best - f.fair)
     return alt.Chart(line).mark_line(strokeDash=[2, 4], color="#444", clip=True).encode(x="fair:Q", y="auc:Q")
 
 
 def save_chart(chart: alt.TopLevelMixin, folder: Path, name: str) -> list[Path]:
-    """Write a chart as PNG and SVG and return the files."""
-    files = [folder / f"{name}.png", folder / f"{name}.svg"]
-    for file, scale in zip(files, (2, 1), strict=True):
+    """Write a chart as PNG and SVG and return the files; the same chart gives the same bytes."""
+    png, svg = (folder / f"{name}.{ending}" for ending in ("png", "svg"))
+    for file, scale in ((png, 2), (svg, 1)):
         part = file.with_name(f"part.{file.name}")  # the format follows the ending
         chart.save(str(part), scale_factor=scale)
+        if file is svg:
+            part.write_text(_renumbered(part.read_text(encoding="utf-8")), encoding="utf-8")
         part.replace(file)
-    return files
+    return [png, svg]
+
+
+def _renumbered(svg: str) -> str:
+    """Count the ids of an SVG from 0: vega goes on from those of the charts before.
+
+    >>> _renumbered('<g clip-path="url(#clip7)"/><clipPath id="clip7"/>')
+    '<g clip-path="url(#id0)"/><clipPath id="id0"/>'
+    """
+    names = {old: f"id{i}" for i, old in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', svg)))}
+    return re.sub(r'( id="|url\(#)([^")]+)', lambda found: found[1] + names.get(found[2], found[2]), svg)

@@ -1,0 +1,55 @@
+"""The paper's tables and figures, from records alone."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from fairbits.records import replace_file
+from fairbits.report.paper.images import biased_mnist
+from fairbits.report.paper.plane import plane
+from fairbits.report.paper.records import Record, in_order
+from fairbits.report.paper.representation import representation
+from fairbits.report.paper.stability import complexity, stability
+from fairbits.report.paper.tables import Section, latex, markdown
+from fairbits.report.paper.tradeoff import tradeoff
+
+__all__ = ["write_paper"]
+
+PARTS = (tradeoff, representation, stability, complexity, plane, biased_mnist)
+LATEX_HEAD = "% Needs \\usepackage{booktabs} and \\usepackage{graphicx}."
+
+
+def write_paper(records: Iterable[Record], output: Path) -> list[Path]:
+    """Write tables.md, tables.tex and the figures for which there are records; return the files.
+
+    The same records give the same bytes, whatever their order and whenever they were made. Without the packages of the
+    extra "report" there are no figures, and a sentence on stderr says so.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    records = in_order(records)
+    sections = [section for part in PARTS for section in part(records)]
+    figures = _figures(records, output)
+    files = [output / "tables.md", output / "tables.tex"]
+    replace_file(files[0], _markdown(sections, {file.name for file in figures}))
+    replace_file(files[1], "\n\n".join([LATEX_HEAD, *(latex(table) for s in sections for table in s.tables)]) + "\n")
+    return [*files, *figures]
+
+
+def _figures(records: list[Record], output: Path) -> list[Path]:
+    try:
+        import vl_convert  # noqa: F401  what altair saves files with
+
+        from fairbits.report.paper.charts import write_charts
+    except ImportError:
+        print("No figures: install fairbits with the extra 'report' to draw them.", file=sys.stderr)
+        return []
+    return write_charts(records, output)
+
+
+def _markdown(sections: list[Section], figures: set[str]) -> str:
+    blocks = ["# The paper's experiments" if sections else "No records yet."]
+    for section in sections:
+        blocks += [f"## {section.title}", *map(markdown, section.tables)]
+        if f"{section.name}.png" in figures:
+            blocks.append(f"![{section.title}]({section.name}.png)")
+    return "\n\n".join(blocks) + "\n"

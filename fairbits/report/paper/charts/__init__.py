@@ -1,0 +1,48 @@
+"""The figures, each under the name of the section it belongs to."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fairbits.report.frontier import save_chart
+from fairbits.report.paper.charts.images import sample_images
+from fairbits.report.paper.charts.plane import plane_chart
+from fairbits.report.paper.charts.representation import representation_chart
+from fairbits.report.paper.charts.strengths import strengths_chart
+from fairbits.report.paper.charts.tradeoff import tradeoff_chart
+from fairbits.report.paper.records import Record, of_kind, planes, tuned_scores, views
+from fairbits.report.paper.strengths import fold_means, one_depth_each, several_depths_each
+
+Charts = Iterator[tuple[str, Any]]
+
+
+def write_charts(records: list[Record], output: Path) -> list[Path]:
+    """Draw what there are records for; return the files."""
+    charts = (named for part in (_tradeoffs, _representations, _strengths, _planes) for named in part(records))
+    files = [file for name, chart in charts for file in save_chart(chart, output, name)]
+    return [*files, *(sample_images(output) if of_kind(records, "images") else [])]
+
+
+def _tradeoffs(records: list[Record]) -> Charts:
+    paths = one_depth_each(records)
+    for dataset, scores in tuned_scores(records).groupby("dataset"):
+        found = paths.get(f"{dataset}-stability")
+        yield f"{dataset}-tradeoff", tradeoff_chart(scores, None if found is None else fold_means(found))
+
+
+def _representations(records: list[Record]) -> Charts:
+    for dataset, found in views(records).groupby("dataset"):
+        yield f"{dataset}-representation", representation_chart(found)
+
+
+def _strengths(records: list[Record]) -> Charts:
+    for name, scores in one_depth_each(records).items():
+        yield name, strengths_chart(scores, f"{scores.dataset.iloc[0]}: stability of the trade-off")
+    for name, scores in several_depths_each(records).items():
+        title = f"{scores.dataset.iloc[0]}: the trade-off with more hidden layers"
+        yield name, strengths_chart(scores, title, by_depth=True)
+
+
+def _planes(records: list[Record]) -> Charts:
+    for dataset, found in planes(records).groupby("dataset"):
+        yield f"{dataset}-plane", plane_chart(found)

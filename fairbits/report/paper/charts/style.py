@@ -1,0 +1,77 @@
+"""What all figures share: marks of methods, scales, sizes of letters."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+LETTERS = 16  # pixels, 12 points
+ACCURATE = "AUC (more accurate →)"
+STAR = "M0,-1L.24,-.33L.95,-.31L.38,.13L.59,.81L0,.4L-.59,.81L-.38,.13L-.95,-.31L-.24,-.33Z"
+MARKS = {  # colours of Okabe and Ito, which the colour-blind tell apart, and greys
+    "constant": ("#999999", STAR),
+    "logistic regression": ("#666666", "cross"),
+    "BinaryBernoulli": ("#D55E00", "circle"),
+    "BinaryMI": ("#0072B2", "square"),
+    "AdvCls": ("#009E73", "triangle-up"),
+    "VFAE": ("#CC79A7", "triangle-down"),
+    "HSIC": ("#E69F00", "diamond"),
+    "Parity": ("#56B4E9", "triangle-right"),
+    "Vanilla": ("#000000", "triangle-left"),
+}
+SPARE = [(colour, shape) for shape in ("wedge", "arrow") for colour, _ in list(MARKS.values())[2:]]
+
+
+def mark_of(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return the colour and the shape of methods, in a fixed order; a method not in the list takes a spare pair."""
+    methods = set(methods)
+    others = sorted(methods - set(MARKS))
+    spare = {name: SPARE[i % len(SPARE)] for i, name in enumerate(others)}
+    return {name: mark for name, mark in MARKS.items() if name in methods} | spare
+
+
+def method_encodings(methods: Iterable[str]) -> dict[str, Any]:
+    """Return colour and shape by method, which share one legend."""
+    marks = mark_of(methods)
+    names, legend = list(marks), alt.Legend(title="method", symbolSize=140, symbolOpacity=1)
+    return {
+        "color": alt.Color(
+            "method:N", scale=alt.Scale(domain=names, range=[c for c, _ in marks.values()]), legend=legend
+        ),
+        "shape": alt.Shape(
+            "method:N", scale=alt.Scale(domain=names, range=[s for _, s in marks.values()]), legend=legend
+        ),
+    }
+
+
+def shade(field: str, title: str, domain: tuple[float, float]) -> alt.Color:
+    """Return a colour that runs evenly from dark to light."""
+    legend = alt.Legend(type="gradient", gradientLength=160)
+    return alt.Color(f"{field}:Q", title=title, scale=alt.Scale(scheme="viridis", domain=list(domain)), legend=legend)
+
+
+def extent(*values: pd.Series, padding: float = 0.05) -> tuple[float, float]:
+    """Return the range of values with a little room at both ends, the middle of nothing being 0.5."""
+    joined = pd.concat(values).dropna()
+    low, high = (float(joined.min()), float(joined.max())) if len(joined) else (0.4, 0.6)
+    room = padding * (high - low) or 0.01
+    return low - room, high + room
+
+
+def axis(kind: type, field: str, title: str, domain: tuple[float, float], **more: Any) -> Any:
+    """Return the x or the y of an encoding on a fixed domain."""
+    return kind(f"{field}:Q", title=title, scale=alt.Scale(domain=list(domain), nice=False, zero=False), **more)
+
+
+def finish(chart: Any, title: str, *lines: str) -> Any:
+    """Give a chart its title, lines below it, and letters that can be read."""
+    headline = alt.Title(title, subtitle=list(lines), anchor="start", fontSize=LETTERS + 3, subtitleFontSize=LETTERS)
+    sizes = {"labelFontSize": LETTERS, "titleFontSize": LETTERS}
+    return (
+        chart.properties(title=headline, background="white", padding=12)
+        .configure_axis(**sizes, titleFontWeight="normal", titlePadding=8, labelLimit=0, tickCount=5)
+        .configure_legend(**sizes, labelLimit=0, titleLimit=0)
+        .configure_header(**sizes, labelLimit=0)
+        .configure_title(fontSize=LETTERS, anchor="start")
+    )

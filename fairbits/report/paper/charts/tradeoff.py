@@ -1,0 +1,81 @@
+"""Accuracy against fairness of tuned methods."""
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from fairbits.report.frontier import FAIRER, equal_tradeoffs
+from fairbits.report.paper.charts.style import ACCURATE, axis, extent, finish, method_encodings
+from fairbits.report.paper.intervals import estimate
+
+PANELS = {"fair": FAIRER, "even": "1 - AUDC (fairer →)"}
+EXPLANATION = (
+    "Large marks: means over folds with 95 % t-intervals. Small marks: folds. Dotted: as good as the best mean."
+)
+PATHS = "Thin lines: one seed over all strengths, other settings fixed."
+OUTSIDE = "The constant predictor (AUC 0.5, GPA and AUDC 0) lies outside the picture."
+
+
+def tradeoff_chart(scores: pd.DataFrame, paths: pd.DataFrame | None = None) -> alt.HConcatChart:
+    """Draw AUC against 1 - GPA and against 1 - AUDC.
+
+    Parameters
+    ----------
+    scores : test scores of one dataset, a row per method and fold (`tuned_scores`)
+    paths : means over folds of methods over strengths (`fold_means`); of several methods, the first seed's are drawn
+    """
+    shown, paths = _without_far_constant(scores), _first_seed(paths)
+    encodings = method_encodings([*shown.method, *paths.method])
+    panels = []
+    for column, title in PANELS.items():
+        three = [frame.assign(fair=frame[column]) for frame in (shown, scores, paths)]
+        panels.append(_panel(three[0], three[1], three[2], title, encodings))
+    lines = [EXPLANATION, *([PATHS] if len(paths) else []), *([OUTSIDE] if len(shown) < len(scores) else [])]
+    return finish(alt.hconcat(*panels, spacing=40), f"{scores.dataset.iloc[0]}: tuned methods on held-out rows", *lines)
+
+
+def mean_points(scores: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """Return the mean of columns per method, and the ends of their intervals within 0 and 1 as ..._low, ..._high."""
+    rows = []
+    for method, own in scores.groupby("method"):
+        row: dict[str, Any] = {"method": method}
+        for column in columns:
+            found = estimate(own[column])
+            margin = found.margin if found.n > 1 else 0.0
+            ends = {f"{column}_low": max(found.mean - margin, 0.0), f"{column}_high": min(found.mean + margin, 1.0)}
+            row |= {column: found.mean, **ends}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _without_far_constant(scores: pd.DataFrame) -> pd.DataFrame:
+    """Leave the constant predictor out if it would take more than a third of the picture's height for itself."""
+    others = scores[scores.method != "constant"]
+    if len(others) in (0, len(scores)):
+        return scores
+    low, high = others.auc.min(), others.auc.max()
+    return scores if low - 0.5 <= (high - low) / 2 else others
+
+
+def _first_seed(paths: pd.DataFrame | None) -> pd.DataFrame:
+    if paths is None or paths.method.nunique() < 2:
+        return pd.DataFrame(columns=["method", "place", "auc", "fair", "even"])
+    return paths[paths.seed == paths.seed.min()]
+
+
+def _panel(shown: pd.DataFrame, scores: pd.DataFrame, paths: pd.DataFrame, title: str, marks: dict[str, Any]) -> Any:
+    means = mean_points(shown, "auc", "fair")
+    box = {name: extent(means[f"{name}_low"], means[f"{name}_high"], shown[name]) for name in ("fair", "auc")}
+    x, y = axis(alt.X, "fair", title, box["fair"]), axis(alt.Y, "auc", ACCURATE, box["auc"])
+    colour = marks["color"]
+    return alt.layer(
+        alt.Chart(paths)
+        .mark_line(strokeWidth=1, opacity=0.6, clip=True)
+        .encode(x=x, y=y, color=colour, order="place:Q"),
+        equal_tradeoffs(mean_points(scores, "auc", "fair"), box["fair"]),
+        alt.Chart(means).mark_rule(strokeWidth=1.5).encode(x="fair_low:Q", x2="fair_high:Q", y="auc:Q", color=colour),
+        alt.Chart(means).mark_rule(strokeWidth=1.5).encode(x="fair:Q", y="auc_low:Q", y2="auc_high:Q", color=colour),
+        alt.Chart(shown).mark_point(filled=True, size=35, opacity=0.5).encode(x=x, y=y, **marks),
+        alt.Chart(means).mark_point(filled=True, size=170, opacity=1).encode(x=x, y=y, **marks),
+    ).properties(width=420, height=380)

@@ -1,0 +1,114 @@
+"""From records to tidy frames: one row per thing measured, in an order that does not depend on the records' own."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from fairbits.estimators.scoring import paper_objective
+
+REFERENCES = ("constant", "logistic regression")
+FOLD = ["seed", "folds", "fold"]  # what identifies external test rows
+SCORES = ["auc", "gpa", "audc", "discrimination", "one_draw_auc", "one_draw_gpa", "information"]
+Record = dict[str, Any]
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """Return the records without "made", one per hash, sorted by their settings."""
+    kept: dict[str, Record] = {}
+    for record in sorted(records, key=lambda r: json.dumps(r["result"], sort_keys=True)):
+        kept.setdefault(record["hash"], {name: record[name] for name in ("hash", "run", "result")})
+    return sorted(kept.values(), key=lambda r: json.dumps(r["run"], sort_keys=True))
+
+
+def of_kind(records: Iterable[Record], *kinds: str) -> list[Record]:
+    """Return the records of runs of these kinds."""
+    return [record for record in records if record["run"]["kind"] in kinds]
+
+
+def method_of(run: dict[str, Any]) -> str:
+    """Return the name that tables give a run's method; a search for another objective is another method."""
+    objective = run.get("objective", "paper")
+    return run["name"] if objective == "paper" else f"{run['name']} ({objective})"
+
+
+def tuned(records: Iterable[Record]) -> list[Record]:
+    """Return the references and searches, one per dataset, method and external fold: that of the most trials."""
+    return _one_each(of_kind(records, "reference", "search"), ["dataset", *FOLD], "trials")
+
+
+def _one_each(records: list[Record], names: list[str], most: str) -> list[Record]:
+    """Return one record per method and value of named settings, that with the most of another setting, sorted."""
+    kept = {}
+    for record in sorted(records, key=lambda r: r["run"].get(most, 0)):
+        kept[method_of(record["run"]), *(record["run"][name] for name in names)] = record
+    return [kept[key] for key in sorted(kept)]
+
+
+def tuned_scores(records: Iterable[Record]) -> pd.DataFrame:
+    """Return the test scores of tuned methods: a row per dataset, method and external fold.
+
+    `fair` and `even` are 1 - GPA and 1 - AUDC; `distance` and `audc_distance` are the L1 distances of (AUC, fair) and
+    (AUC, even) to (1, 1); `objective` is what the paper's search maximises.
+    """
+    rows = [
+        {"dataset": run["dataset"], "method": method_of(run), **{name: run[name] for name in FOLD}, **result["test"]}
+        for run, result in ((r["run"], r["result"]) for r in tuned(records))
+    ]
+    columns = ["dataset", "method", *FOLD, *SCORES]
+    frame = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(SCORES, float))
+    return frame.assign(
+        fair=1 - frame.gpa,
+        even=1 - frame.audc,
+        distance=1 - frame.auc + frame.gpa,
+        audc_distance=1 - frame.auc + frame.audc,
+        objective=paper_objective(frame),
+    )
+
+
+def views(records: Iterable[Record]) -> pd.DataFrame:
+    """Return what a forest finds of S: a row per dataset, method, fold and view of the representation.
+
+    `told` is the AUC of S, `hidden` is 1 - ADRG; the view that is handed on is the first of a method.
+    """
+    rows = [
+        {
+            "dataset": r["run"]["dataset"],
+            "method": method_of(r["run"]),
+            **{name: r["run"][name] for name in FOLD},
+            "view": view,
+            "place": place,
+            "hidden": 1 - found["adrg"],
+            "told": found["auc_of_s"],
+            "auc": r["result"]["test"]["auc"],
+            "one_draw_auc": r["result"]["test"].get("one_draw_auc", float("nan")),
+        }
+        for r in of_kind(tuned(records), "search")
+        for place, (view, found) in enumerate(r["result"]["representation"].items())
+    ]
+    columns = ["dataset", "method", *FOLD, "view", "place", "hidden", "told", "auc", "one_draw_auc"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def planes(records: Iterable[Record]) -> pd.DataFrame:
+    """Return what codes tell in training, bits: of the longest run of a dataset, method, gamma, seed a row per epoch."""
+    names = ["dataset", "gamma", "seed"]
+    rows = [
+        {"method": r["run"]["name"], **{name: r["run"][name] for name in names}, "epoch": number, **epoch}
+        for r in _one_each(of_kind(records, "plane"), names, "epochs")
+        for number, epoch in enumerate(r["result"]["epochs"], 1)
+    ]
+    columns = ["dataset", "method", "gamma", "seed", "epoch", "about_x", "about_y", "about_s"]
+    return pd.DataFrame(rows, columns=columns).sort_values(columns[:5], ignore_index=True)
+
+
+def images(records: Iterable[Record]) -> pd.DataFrame:
+    """Return accuracies on Biased-MNIST: a row per number of epochs, method, rho and seed."""
+    columns = ["epochs", "method", "rho", "seed", "accuracy", "one_draw_accuracy", "information"]
+    rows = [
+        {"method": run["name"], **{name: run[name] for name in ("epochs", "rho", "seed")}, **result}
+        for run, result in ((r["run"], r["result"]) for r in of_kind(records, "images"))
+    ]
+    frame = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns[4:], float))
+    return frame.sort_values(columns[:4], ignore_index=True)

@@ -1,0 +1,65 @@
+"""The stability and the complexity analysis as tables of correlations."""
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from fairbits.report.paper.intervals import MISSING
+from fairbits.report.paper.published import CORRELATIONS
+from fairbits.report.paper.records import Record
+from fairbits.report.paper.strengths import correlations, one_depth_each, several_depths_each
+from fairbits.report.paper.tables import Section, Table
+
+FACTS = ("method", "strength", "hidden layers", "prediction", "seeds")
+HEAD = (*FACTS, "1-GPA, Pearson", "1-GPA, Spearman", "AUC, Pearson", "AUC, Spearman", "paper: 1-GPA", "paper: AUC")
+PREDICTIONS = {"expected": "", "one draw": "one_draw_"}
+NOTE = (
+    "Correlation of the strength with 1-GPA and with AUC: for each seed over all {values} strengths, on means over "
+    "{folds} folds; then the mean over seeds ± half-width of the 95 % t-interval (none for one seed). Expected: the "
+    "prediction averaged over draws; one draw: from one drawn code, which is how the paper predicts. The paper has "
+    "COMPAS and one number each."
+)
+PLACES = "For {names} Pearson's correlation is that of the place in the grid: its values are spaced by equal ratios."
+
+
+def stability(records: Iterable[Record]) -> list[Section]:
+    """Return a section per dataset and depth of runs at one depth."""
+    return [_section(name, scores, "stability") for name, scores in one_depth_each(records).items()]
+
+
+def complexity(records: Iterable[Record]) -> list[Section]:
+    """Return a section per dataset of runs at several depths."""
+    return [_section(name, scores, "complexity") for name, scores in several_depths_each(records).items()]
+
+
+def _section(name: str, scores: pd.DataFrame, analysis: str) -> Section:
+    dataset = scores.dataset.iloc[0]
+    rows = [row for _, part in scores.groupby(["method", "depth"]) for row in _rows(part)]
+    title = f"{dataset}: correlation of the strength with fairness and accuracy"
+    table = Table(name, title, HEAD, tuple(rows), _notes(scores))
+    return Section(name, f"{dataset}: {analysis}", (table,))
+
+
+def _rows(scores: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Return the rows of one method at one depth: one per prediction that it has."""
+    first = scores.iloc[0]
+    paper = CORRELATIONS.get(first.method, (MISSING, MISSING)) if first.dataset == "compas" else (MISSING, MISSING)
+    facts = (first.method, first.strength, str(first.depth))
+    return [
+        (*facts, prediction, str(scores.seed.nunique()), *(c.text(signed=True) for c in found), *paper)
+        for prediction, prefix in PREDICTIONS.items()
+        if scores[f"{prefix}auc"].notna().all() and (found := correlations(scores, prefix))
+    ]
+
+
+def _notes(scores: pd.DataFrame) -> tuple[str, ...]:
+    values, folds = (_range(scores.groupby("method")[name].nunique()) for name in ("value", "fold"))
+    others = scores[scores.strength != "gamma"][["method", "strength"]].drop_duplicates()
+    names = [f"{row.method} ({row.strength})" for row in others.itertuples()]
+    note = NOTE.format(values=values, folds=folds)
+    return (note, PLACES.format(names=", ".join(names))) if names else (note,)
+
+
+def _range(counts: pd.Series) -> str:
+    low, high = counts.min(), counts.max()
+    return f"{low}" if low == high else f"{low} to {high}"

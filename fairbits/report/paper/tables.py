@@ -1,0 +1,91 @@
+"""A table and its two spellings, Markdown and LaTeX."""
+
+import re
+from dataclasses import dataclass
+from itertools import chain
+
+NARROW = 6  # columns; a wider table is fitted to the line
+LATEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    **{character: f"${character}$" for character in "<>|"},
+    **{character: f"{{{character}}}" for character in "[]*"},  # after a line's end they would be its options
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    '"': "''",
+    "±": r"$\pm$",
+    "–": "--",
+    "−": "$-$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "≤": r"$\leq$",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a head; `name` is the label that LaTeX refers to, notes are sentences below."""
+
+    name: str
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """Tables that belong together; a figure of the same name belongs to them."""
+
+    name: str
+    title: str
+    tables: tuple[Table, ...]
+
+
+def markdown(table: Table) -> str:
+    """Return a table as Markdown.
+
+    >>> print(markdown(Table("t", "Two methods", ("method", "AUC"), (("a|b", "0.7"),), ("One fold.",))))
+    **Two methods**
+    <BLANKLINE>
+    | method | AUC |
+    |---|---|
+    | a\\|b | 0.7 |
+    <BLANKLINE>
+    One fold.
+    """
+    lines = [_pipes(table.head), "|" + "---|" * len(table.head), *map(_pipes, table.rows)]
+    return "\n\n".join([f"**{table.title}**", "\n".join(lines), *table.notes])
+
+
+def _pipes(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def latex(table: Table) -> str:
+    """Return a table as a LaTeX float; it needs booktabs and, to fit more than six columns, graphicx."""
+    lines = chain(
+        [rf"\begin{{tabular}}{{l{'r' * (len(table.head) - 1)}}}", r"\toprule", _ampersands(table.head), r"\midrule"],
+        map(_ampersands, table.rows),
+        [r"\bottomrule", r"\end{tabular}"],
+    )
+    body = "\n".join(lines)
+    if len(table.head) > NARROW:
+        body = f"\\resizebox{{\\linewidth}}{{!}}{{%\n{body}}}"
+    start = f"\\begin{{table}}[htbp]\n\\centering\n\\caption{{{escape(table.title)}}}\n\\label{{tab:{table.name}}}"
+    notes = [rf"\par\smallskip {{\footnotesize {escape(note)}\par}}" for note in table.notes]
+    return "\n".join([start, body, *notes, r"\end{table}"])
+
+
+def _ampersands(cells: tuple[str, ...]) -> str:
+    return " & ".join(map(escape, cells)) + r" \\"
+
+
+def escape(text: str) -> str:
+    r"""Return text as LaTeX of plain ASCII; a character without a spelling becomes its number.
+
+    >>> print(escape("50 % of [a_b] ± -0.1 µ"))
+    50 \% of {[}a\_b{]} $\pm$ $-$0.1 (U+00B5)
+    """
+    text = re.sub(r"(?<![\w.)-])-(?=\d)", "−", text)  # a sign, no hyphen
+    return "".join(LATEX.get(c, c if c.isascii() else f"(U+{ord(c):04X})") for c in text)
