@@ -92,7 +92,7 @@ def views(records: Iterable[Record]) -> pd.DataFrame:
 
 
 def planes(records: Iterable[Record]) -> pd.DataFrame:
-    """Return what codes tell in training, bits: of the longest run of a dataset, method, gamma, seed a row per epoch."""
+    """Return what codes tell in training, bits: a row per dataset, method, gamma, seed and epoch; the longest runs."""
     names = ["dataset", "gamma", "seed"]
     rows = [
         {"method": r["run"]["name"], **{name: r["run"][name] for name in names}, "epoch": number, **epoch}

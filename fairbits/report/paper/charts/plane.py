@@ -11,7 +11,8 @@ EXPLANATION = (
     "Information of one drawn code, bits, exact for the validation rows. Strong: seed {seed}; light: other seeds."
 )
 SIZE = {"width": 280, "height": 210}
-LINES = alt.Legend(title="method", symbolSize=900, symbolStrokeWidth=2)
+LINES = alt.Legend(title="method", symbolSize=900, symbolStrokeWidth=2, symbolOpacity=1)
+SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 Box = dict[str, tuple[float, float]]
 
 
@@ -35,7 +36,7 @@ def plane_chart(found: pd.DataFrame) -> Any:
 def _path(found: pd.DataFrame, box: Box) -> Any:
     """Draw the way of one method and gamma, its pieces coloured by epoch."""
     x, y = axis(alt.X, "about_x", "I(X;T)", box["about_x"]), axis(alt.Y, "about_y", "I(T;Y)", box["about_y"])
-    colour = shade("epoch", "epoch", box["epoch"])
+    colour = shade("epoch", box["epoch"], title="epoch", values=[v for v in SHOWN if v <= box["epoch"][1]])
     strong, light = found[found.strong], found[~found.strong]
     steps = strong.assign(x2=strong.about_x.shift(-1), y2=strong.about_y.shift(-1)).dropna()
     return alt.layer(
@@ -50,7 +51,7 @@ def _leakage(found: pd.DataFrame, box: Box, methods: list[str]) -> Any:
     encodings = {
         "x": axis(alt.X, "epoch", "epoch", box["epoch"]),
         "y": axis(alt.Y, "about_s", "I(T;S)", box["about_s"]),
-        "color": method_encodings(methods)["color"],
+        "color": method_encodings(methods, LINES)["color"],
         "strokeDash": alt.StrokeDash("method:N", scale=alt.Scale(domain=methods), legend=LINES),
         "detail": "seed:N",
     }

@@ -14,7 +14,7 @@ SHORT = {"16 draws": "16", "theta": "θ", "mean": "mean", "hidden layer": "hidde
 EXPLANATION = (
     "A random forest predicts S. Filled: from what is handed on (one draw, or the representation).",
     "Hollow: from 16 draws, from theta (θ), from the mean. Bars: 95 % t-intervals over folds.",
-    "Dotted: as good as the best filled mark.",
+    "AUC is of the expected prediction. Dotted: as good as the best filled mark.",
 )
 
 

@@ -58,7 +58,7 @@ def _panel(seeds: pd.DataFrame, depth: int, box: dict[str, tuple[float, float]],
     own = seeds[seeds.depth == depth]
     means = own.groupby(["place", "tint"], as_index=False)[["auc", "fair"]].mean()
     x, y = axis(alt.X, "fair", look["x"], box["fair"]), axis(alt.Y, "auc", look["y"], box["auc"])
-    at = {"x": x, "y": y, "color": shade("tint", "strength", (0, 1))}
+    at = {"x": x, "y": y, "color": shade("tint", (0, 1), title="strength")}
     layers = (
         alt.Chart(spline(means)).mark_rule(strokeWidth=2.5, strokeCap="round").encode(**at, x2="fair2", y2="auc2"),
         alt.Chart(own).mark_circle(size=18, opacity=0.5).encode(**at),

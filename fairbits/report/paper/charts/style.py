@@ -20,6 +20,7 @@ MARKS = {  # colours of Okabe and Ito, which the colour-blind tell apart, and gr
     "Parity": ("#56B4E9", "triangle-right"),
     "Vanilla": ("#000000", "triangle-left"),
 }
+POINTS = alt.Legend(title="method", symbolSize=140, symbolOpacity=1)
 SPARE = [(colour, shape) for shape in ("wedge", "arrow") for colour, _ in list(MARKS.values())[2:]]
 
 
@@ -31,24 +32,21 @@ def mark_of(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
     return {name: mark for name, mark in MARKS.items() if name in methods} | spare
 
 
-def method_encodings(methods: Iterable[str]) -> dict[str, Any]:
+def method_encodings(methods: Iterable[str], legend: alt.Legend = POINTS) -> dict[str, Any]:
     """Return colour and shape by method, which share one legend."""
     marks = mark_of(methods)
-    names, legend = list(marks), alt.Legend(title="method", symbolSize=140, symbolOpacity=1)
+    names = list(marks)
+    colours, shapes = (alt.Scale(domain=names, range=[mark[i] for mark in marks.values()]) for i in (0, 1))
     return {
-        "color": alt.Color(
-            "method:N", scale=alt.Scale(domain=names, range=[c for c, _ in marks.values()]), legend=legend
-        ),
-        "shape": alt.Shape(
-            "method:N", scale=alt.Scale(domain=names, range=[s for _, s in marks.values()]), legend=legend
-        ),
+        "color": alt.Color("method:N", scale=colours, legend=legend),
+        "shape": alt.Shape("method:N", scale=shapes, legend=legend),
     }
 
 
-def shade(field: str, title: str, domain: tuple[float, float]) -> alt.Color:
-    """Return a colour that runs evenly from dark to light."""
-    legend = alt.Legend(type="gradient", gradientLength=160)
-    return alt.Color(f"{field}:Q", title=title, scale=alt.Scale(scheme="viridis", domain=list(domain)), legend=legend)
+def shade(field: str, domain: tuple[float, float], **legend: Any) -> alt.Color:
+    """Return a colour that runs from dark to light, so that it can be read without colour."""
+    scale = alt.Scale(scheme="viridis", domain=list(domain), type="log" if domain[0] else "linear")
+    return alt.Color(f"{field}:Q", scale=scale, legend=alt.Legend(**legend))
 
 
 def extent(*values: pd.Series, padding: float = 0.05) -> tuple[float, float]:
