@@ -125,6 +125,13 @@ def test_files_at_hand_are_read_without_asking_anybody(tmp_path, offline, folder
     assert data.caveats
 
 
+def test_whether_all_files_are_kept_is_said_without_asking_anybody(home, offline):
+    assert mnist.mnist_is_kept(home)
+    (home / next(iter(FILES))).write_bytes(b"other")
+    assert not mnist.mnist_is_kept(home)
+    assert not offline
+
+
 def test_default_folders(tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRBITS_DATA", str(tmp_path / "a"))
     with pytest.raises(OSError, match=str(tmp_path / "a")):

@@ -50,7 +50,8 @@ def strengths(name: str, score: Any, values: list[float] = GAMMAS, **more: Any) 
 
 
 def plane(name: str, gamma: float, seed: int, epochs: int = 3) -> dict[str, Any]:
-    told = [{"about_x": 0.5 * e + 0.1 * seed, "about_y": 0.1 * e, "about_s": 0.05 * e} for e in range(epochs)]
+    heard = [0.1, 0.2, 0.0]
+    told = [{"about_x": 0.5 * e + 0.1 * seed, "about_y": heard[e], "about_s": 0.05 * e} for e in range(epochs)]
     settings = {"dataset": "compas", "method": {"estimator": "Any"}, "gamma": gamma, "epochs": epochs, "seed": seed}
     return record({"epochs": told}, kind="plane", name=name, **settings)
 

@@ -9,7 +9,7 @@ from paper_records import scores, search
 from scipy import stats
 
 from fairbits.report.paper.intervals import Estimate, correlation, estimate, rank_correlation, verdict
-from fairbits.report.paper.records import tuned_scores
+from fairbits.report.paper.records import in_order, tuned_scores
 from fairbits.report.paper.tradeoff import in_rank, paired_difference
 
 
@@ -94,8 +94,13 @@ def test_methods_are_ranked_by_distance_after_the_references():
 def test_of_several_searches_for_a_fold_that_of_the_most_trials_counts():
     few, many = (search("BinaryMI", 0, scores(auc, 0.1), trials=n) for auc, n in ((0.6, 8), (0.7, 200)))
     for records in ([few, many], [many, few]):
-        found = tuned_scores(records)
-        assert found.auc.tolist() == [0.7]
+        assert tuned_scores(records).auc.tolist() == [0.7]
+
+
+def test_of_two_searches_with_as_many_trials_always_the_same_one_counts():
+    one, other = (search("BinaryMI", 0, scores(auc, 0.1), sampler=s) for auc, s in ((0.6, "gp"), (0.7, "tpe")))
+    found = [tuned_scores(in_order(records)).auc.tolist() for records in ([one, other], [other, one])]
+    assert found == [[0.7], [0.7]]
 
 
 def test_a_search_for_another_objective_is_another_method():

@@ -29,7 +29,7 @@ SPECIAL = Table(
         ("0.1 ± 0.2 –", r"0.1 $\pm$ 0.2 --"),
         ("AUC ↑", r"AUC $\uparrow$"),
         ("-0.5", "$-$0.5"),
-        ("one-draw, 1-GPA", "one-draw, 1-GPA"),
+        ("one-draw, 1-GPA, 1-2", "one-draw, 1-GPA, 1-2"),
         ("a < b | c", "a $<$ b $|$ c"),
         ("[x]*", "{[}x{]}{*}"),
         ("naïve", "na(U+00EF)ve"),
@@ -121,7 +121,7 @@ def test_representations_have_a_row_per_view_the_one_handed_on_first():
 def test_planes_show_the_first_the_most_and_the_last():
     (section,) = plane_sections([plane("BinaryMI", 0.5, 0), plane("BinaryMI", 0.5, 0, epochs=2)])
     (row,) = section.tables[0].rows  # the longer run counts
-    assert row[:7] == ("BinaryMI", "0.5", "1", "3", "0.000", "1.000", "1.000")
+    assert row[:10] == ("BinaryMI", "0.5", "1", "3", *("0.000", "1.000", "1.000"), *("0.100", "0.200", "0.000"))
 
 
 def test_images_stand_beside_published_numbers():

@@ -40,7 +40,7 @@ def _means(found: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def _panel(means: pd.DataFrame, column: str, title: str, marks: dict[str, Any]) -> Any:
-    domains = {name: extent(means[f"{name}_low"], means[f"{name}_high"]) for name in ("fair", "auc")}
+    domains = {name: extent(means[f"{name}_low"], means[f"{name}_high"], padding=0.1) for name in ("fair", "auc")}
     x, y = axis(alt.X, "fair", title, domains["fair"]), axis(alt.Y, "auc", ACCURATE, domains["auc"])
     filled = (means.place == 0) & (means.word != SHORT["hidden layer"])
     hollow, colour = means[~filled], marks["color"]
