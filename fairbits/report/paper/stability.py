@@ -11,44 +11,47 @@ from fairbits.report.paper.strengths import correlations, one_depth_each, severa
 from fairbits.report.paper.tables import Section, Table
 
 FACTS = ("method", "strength", "hidden layers", "prediction", "seeds")
-HEAD = (*FACTS, "1-GPA, Pearson", "1-GPA, Spearman", "AUC, Pearson", "AUC, Spearman", "paper: 1-GPA", "paper: AUC")
+HEAD = (*FACTS, "1-GPA, Pearson", "1-GPA, Spearman", "AUC, Pearson", "AUC, Spearman")
+PAPER = ("paper: 1-GPA", "paper: AUC")
 PREDICTIONS = {"expected": "", "one draw": "one_draw_"}
 NOTE = (
     "Correlation of the strength with 1-GPA and with AUC: for each seed over all {values} strengths, on means over "
     "{folds} folds; then the mean over seeds ± half-width of the 95 % t-interval (none for one seed). Expected: the "
-    "prediction averaged over draws; one draw: from one drawn code, which is how the paper predicts. The paper has "
-    "COMPAS and one number each."
+    "prediction averaged over draws; one draw: from one drawn code, which is how the paper predicts."
 )
 PLACES = "For {names} Pearson's correlation is that of the place in the grid: its values are spaced by equal ratios."
 
 
 def stability(records: Iterable[Record]) -> list[Section]:
-    """Return a section per dataset and depth of runs at one depth."""
-    return [_section(name, scores, "stability") for name, scores in one_depth_each(records).items()]
+    """Return a section per dataset and depth of runs at one depth; for COMPAS with the paper's correlations."""
+    found = one_depth_each(records).items()
+    return [_section(name, scores, "stability", scores.dataset.iloc[0] == "compas") for name, scores in found]
 
 
 def complexity(records: Iterable[Record]) -> list[Section]:
-    """Return a section per dataset of runs at several depths."""
-    return [_section(name, scores, "complexity") for name, scores in several_depths_each(records).items()]
+    """Return a section per dataset of runs at several depths; the paper has no numbers for them."""
+    return [_section(name, scores, "complexity", False) for name, scores in several_depths_each(records).items()]
 
 
-def _section(name: str, scores: pd.DataFrame, analysis: str) -> Section:
+def _section(name: str, scores: pd.DataFrame, analysis: str, with_paper: bool) -> Section:
     dataset = scores.dataset.iloc[0]
-    rows = [row for _, part in scores.groupby(["method", "depth"]) for row in _rows(part)]
+    rows = []
+    for (method, _), part in scores.groupby(["method", "depth"]):
+        paper = CORRELATIONS.get(method, (MISSING, MISSING)) if with_paper else ()
+        rows += [(*row, *paper) for row in _rows(part)]
     title = f"{dataset}: correlation of the strength with fairness and accuracy"
-    table = Table(name, title, HEAD, tuple(rows), _notes(scores))
+    table = Table(name, title, (*HEAD, *PAPER) if with_paper else HEAD, tuple(rows), _notes(scores))
     return Section(name, f"{dataset}: {analysis}", (table,))
 
 
 def _rows(scores: pd.DataFrame) -> list[tuple[str, ...]]:
     """Return the rows of one method at one depth: one per prediction that it has."""
     first = scores.iloc[0]
-    paper = CORRELATIONS.get(first.method, (MISSING, MISSING)) if first.dataset == "compas" else (MISSING, MISSING)
     facts = (first.method, first.strength, str(first.depth))
     return [
-        (*facts, prediction, str(scores.seed.nunique()), *(c.text(signed=True) for c in found), *paper)
+        (*facts, prediction, str(scores.seed.nunique()), *(c.text(signed=True) for c in correlations(scores, prefix)))
         for prediction, prefix in PREDICTIONS.items()
-        if scores[f"{prefix}auc"].notna().all() and (found := correlations(scores, prefix))
+        if scores[f"{prefix}auc"].notna().all()
     ]
 
 
