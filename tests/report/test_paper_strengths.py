@@ -8,7 +8,13 @@ from scipy import stats
 
 from fairbits.report.paper.charts.strengths import spline
 from fairbits.report.paper.stability import complexity, stability
-from fairbits.report.paper.strengths import correlations, one_depth_each, several_depths_each, strength_scores
+from fairbits.report.paper.strengths import (
+    correlations,
+    frontiers,
+    one_depth_each,
+    several_depths_each,
+    strength_scores,
+)
 
 RNG = np.random.default_rng(0)
 NOISE = {(value, fold): RNG.normal(size=4) for value in GAMMAS + BETAS for fold in (0, 1)}
@@ -62,6 +68,12 @@ def test_stability_and_complexity_do_not_mix():
     assert sorted(set(alone[1].value)) == GAMMAS
     assert set(deep[1].depth) == {1, 2}
     assert sorted(set(deep[1].value)) == GAMMAS[::2]
+
+
+def test_a_bound_has_a_frontier_and_no_stability():
+    records = [strengths("fairlearn EG", noisy, strength="difference_bound"), strengths("BinaryMI", noisy)]
+    assert set(frontiers(records).method) == {"fairlearn EG", "BinaryMI"}
+    assert set(one_depth_each(records)["compas-stability"].method) == {"BinaryMI"}
 
 
 def test_of_two_grids_at_a_depth_the_larger_counts():

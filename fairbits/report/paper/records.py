@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairbits.estimators.scoring import paper_objective
+from fairbits.metrics import paper_objective
 
 REFERENCES = ("constant", "logistic regression")
 FOLD = ["seed", "folds", "fold"]  # what identifies external test rows

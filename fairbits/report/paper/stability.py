@@ -19,7 +19,7 @@ NOTE = (
     "{folds} folds; then the mean over seeds ± half-width of the 95 % t-interval (none for one seed). Expected: the "
     "prediction averaged over draws; one draw: from one drawn code, which is how the paper predicts."
 )
-PLACES = "For {names} Pearson's correlation is that of the place in the grid: its values are spaced by equal ratios."
+PLACES = "For {names} Pearson's correlation is that of the place in the grid, which is not evenly spaced."
 
 
 def stability(records: Iterable[Record]) -> list[Section]:

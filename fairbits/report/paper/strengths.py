@@ -9,6 +9,7 @@ import pandas as pd
 from fairbits.report.paper.intervals import Estimate, correlation, estimate, rank_correlation
 from fairbits.report.paper.records import Record, of_kind
 
+BOUNDS = ("difference_bound", "tol")  # less is stronger: frontiers, no matter of stability
 COLUMNS = ["dataset", "method", "depth", "grid", "seed", "place", "fold", "strength", "value", "tint"]
 SCORES = ["auc", "gpa", "audc", "one_draw_auc", "one_draw_gpa"]
 
@@ -42,9 +43,15 @@ def _grid(run: dict[str, Any]) -> str:
 
 def one_depth_each(records: Iterable[Record]) -> dict[str, pd.DataFrame]:
     """Return the stability analyses by name: of a dataset and depth, every method's largest grid run there alone."""
+    found = frontiers(records)
+    groups = found[~found.strength.isin(BOUNDS)].groupby(["dataset", "depth"])
+    return {f"{dataset}-stability" + f"-{depth}" * (depth != 1): scores for (dataset, depth), scores in groups}
+
+
+def frontiers(records: Iterable[Record]) -> pd.DataFrame:
+    """Return every method's largest grid run at one depth alone, of every dataset and depth."""
     scores = strength_scores(records)
-    groups = _largest(scores[_depths(scores) == 1], ["dataset", "method", "depth"]).groupby(["dataset", "depth"])
-    return {f"{dataset}-stability" + f"-{depth}" * (depth != 1): found for (dataset, depth), found in groups}
+    return _largest(scores[_depths(scores) == 1], ["dataset", "method", "depth"])
 
 
 def several_depths_each(records: Iterable[Record]) -> dict[str, pd.DataFrame]:

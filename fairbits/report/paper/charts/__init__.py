@@ -11,7 +11,7 @@ from fairbits.report.paper.charts.representation import representation_chart
 from fairbits.report.paper.charts.strengths import strengths_chart
 from fairbits.report.paper.charts.tradeoff import tradeoff_chart
 from fairbits.report.paper.records import Record, of_kind, planes, tuned_scores, views
-from fairbits.report.paper.strengths import fold_means, one_depth_each, several_depths_each
+from fairbits.report.paper.strengths import fold_means, frontiers, one_depth_each, several_depths_each
 
 Charts = Iterator[tuple[str, Any]]
 
@@ -24,10 +24,9 @@ def write_charts(records: list[Record], output: Path) -> list[Path]:
 
 
 def _tradeoffs(records: list[Record]) -> Charts:
-    paths = one_depth_each(records)
+    paths = fold_means(frontiers(records))
     for dataset, scores in tuned_scores(records).groupby("dataset"):
-        found = paths.get(f"{dataset}-stability")
-        yield f"{dataset}-tradeoff", tradeoff_chart(scores, None if found is None else fold_means(found))
+        yield f"{dataset}-tradeoff", tradeoff_chart(scores, paths[(paths.dataset == dataset) & (paths.depth == 1)])
 
 
 def _representations(records: list[Record]) -> Charts:

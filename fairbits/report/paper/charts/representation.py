@@ -10,7 +10,7 @@ from fairbits.report.paper.charts.style import ACCURATE, LETTERS, axis, extent, 
 from fairbits.report.paper.charts.tradeoff import mean_points
 
 PANELS = {"hidden": "1 - ADRG of S (tells less →)", "told": "AUC of S (tells more →)"}
-SHORT = {"16 draws": "16", "theta": "θ", "mean": "mean", "hidden layer": "hidden"}
+SHORT = {"16 draws": "16", "theta": "θ"}
 EXPLANATION = (
     "A random forest predicts S. Filled: from what is handed on (one draw, or the representation).",
     "Hollow: from 16 draws, from theta (θ), from the mean. Bars: 95 % t-intervals over folds.",
@@ -33,7 +33,7 @@ def representation_chart(found: pd.DataFrame) -> alt.HConcatChart:
 
 def _means(found: pd.DataFrame, column: str) -> pd.DataFrame:
     parts = [
-        mean_points(own, "auc", column).assign(view=view, place=place, word=SHORT.get(view, ""))
+        mean_points(own, "auc", column).assign(view=view, place=place, word=SHORT.get(str(view), view))
         for (place, view), own in found.groupby(["place", "view"])
     ]
     return pd.concat(parts).rename(columns=lambda name: name.replace(column, "fair"))
@@ -42,7 +42,7 @@ def _means(found: pd.DataFrame, column: str) -> pd.DataFrame:
 def _panel(means: pd.DataFrame, column: str, title: str, marks: dict[str, Any]) -> Any:
     domains = {name: extent(means[f"{name}_low"], means[f"{name}_high"], padding=0.1) for name in ("fair", "auc")}
     x, y = axis(alt.X, "fair", title, domains["fair"]), axis(alt.Y, "auc", ACCURATE, domains["auc"])
-    filled = (means.place == 0) & (means.word != SHORT["hidden layer"])
+    filled = means.place == 0  # what is handed on
     hollow, colour = means[~filled], marks["color"]
     layers = [
         alt.Chart(means).mark_rule().encode(x="fair_low:Q", x2="fair_high:Q", y="auc:Q", color=colour),

@@ -9,7 +9,7 @@ import pandas as pd
 LETTERS = 16  # pixels, 12 points
 ACCURATE = "AUC (more accurate →)"
 STAR = "M0,-1L.24,-.33L.95,-.31L.38,.13L.59,.81L0,.4L-.59,.81L-.38,.13L-.95,-.31L-.24,-.33Z"
-MARKS = {  # colours of Okabe and Ito, which the colour-blind tell apart, and greys
+MARKS = {  # colours of Okabe and Ito, then of Tol, which the colour-blind tell apart, and greys
     "constant": ("#999999", STAR),
     "logistic regression": ("#666666", "cross"),
     "BinaryBernoulli": ("#D55E00", "circle"),
@@ -19,9 +19,11 @@ MARKS = {  # colours of Okabe and Ito, which the colour-blind tell apart, and gr
     "HSIC": ("#E69F00", "diamond"),
     "Parity": ("#56B4E9", "triangle-right"),
     "Vanilla": ("#000000", "triangle-left"),
+    "fairlearn EG": ("#882255", "wedge"),
+    "fairlearn TO": ("#999933", "arrow"),
 }
 POINTS = alt.Legend(title="method", symbolSize=140, symbolOpacity=1)
-SPARE = [(colour, shape) for shape in ("wedge", "arrow") for colour, _ in list(MARKS.values())[2:]]
+SPARE = [(colour, shape) for shape in ("wedge", "arrow") for colour in ("#332288", "#117733", "#AA4499", "#661100")]
 
 
 def mark_of(methods: Iterable[str]) -> dict[str, tuple[str, str]]:

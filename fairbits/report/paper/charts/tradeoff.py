@@ -14,16 +14,18 @@ EXPLANATION = (
     "Large marks: means over folds with 95 % t-intervals. Small marks: folds. Dotted: as good as the best mean."
 )
 PATHS = "Thin lines: one seed over all strengths, other settings fixed."
+TOLD = "fairlearn TO is told the group of every test row."
 OUTSIDE = "The constant predictor (AUC 0.5, GPA and AUDC 0) lies outside the picture."
 
 
-def tradeoff_chart(scores: pd.DataFrame, paths: pd.DataFrame | None = None) -> alt.HConcatChart:
+def tradeoff_chart(scores: pd.DataFrame, paths: pd.DataFrame) -> alt.HConcatChart:
     """Draw AUC against 1 - GPA and against 1 - AUDC.
 
     Parameters
     ----------
     scores : test scores of one dataset, a row per method and fold (`tuned_scores`)
-    paths : means over folds of methods over strengths (`fold_means`); of several methods, the first seed's are drawn
+    paths : means over folds of methods over strengths (`fold_means`), may be empty; if of several methods, the first
+        seed's are drawn beneath
     """
     shown, paths = _without_far_constant(scores), _first_seed(paths)
     encodings = method_encodings([*shown.method, *paths.method])
@@ -31,7 +33,9 @@ def tradeoff_chart(scores: pd.DataFrame, paths: pd.DataFrame | None = None) -> a
     for column, title in PANELS.items():
         three = [frame.assign(fair=frame[column]) for frame in (shown, scores, paths)]
         panels.append(_panel(three[0], three[1], three[2], title, encodings))
-    lines = [EXPLANATION, *([PATHS] if len(paths) else []), *([OUTSIDE] if len(shown) < len(scores) else [])]
+    told = "fairlearn TO" in set(paths.method)
+    said = {PATHS: len(paths) > 0, TOLD: told, OUTSIDE: len(shown) < len(scores)}
+    lines = [EXPLANATION, *(line for line, true in said.items() if true)]
     return finish(alt.hconcat(*panels, spacing=40), f"{scores.dataset.iloc[0]}: tuned methods on held-out rows", *lines)
 
 
@@ -58,10 +62,8 @@ def _without_far_constant(scores: pd.DataFrame) -> pd.DataFrame:
     return scores if low - 0.5 <= (high - low) / 2 else others
 
 
-def _first_seed(paths: pd.DataFrame | None) -> pd.DataFrame:
-    if paths is None or paths.method.nunique() < 2:
-        return pd.DataFrame(columns=["method", "place", "auc", "fair", "even"])
-    return paths[paths.seed == paths.seed.min()]
+def _first_seed(paths: pd.DataFrame) -> pd.DataFrame:
+    return paths[paths.seed == paths.seed.min()] if paths.method.nunique() > 1 else paths.head(0)
 
 
 def _panel(shown: pd.DataFrame, scores: pd.DataFrame, paths: pd.DataFrame, title: str, marks: dict[str, Any]) -> Any:
