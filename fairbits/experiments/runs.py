@@ -161,7 +161,7 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
         models = [estimator_of(run.method, **{run.method.strength: v}, random_state=seed) for v in run.values]
         if hasattr(models[0], "stacked_settings"):
             width = models[0].hidden_sizes[0]
-            stack = [model.set_params(hidden_sizes=(width,) * run.depth) for model in models]
+            stack = [m.set_params(hidden_sizes=(width,) * run.depth, selection=run.selection) for m in models]
             fit_stack(stack, train.X, train.y, sensitive_features=train.s)
         else:
             for model in models:
@@ -187,8 +187,14 @@ def _plane(run: settings.Plane, trials: Path) -> Result:
         return method.evaluate(self, net, batch, scalars) | about
 
     watched = type(method.__name__, (method,), {"evaluate": evaluate})
-    fixed = {**run.method.settings, "gamma": run.gamma, "max_epochs": run.epochs, "patience": run.epochs}
-    model = watched(**fixed, random_state=seed_of(run.dataset, run.name, run.gamma, run.seed))
+    fixed = {
+        **run.method.settings,
+        "gamma": run.gamma,
+        "max_epochs": run.epochs,
+        "patience": run.epochs,
+        "selection": "last",
+    }
+    model = watched(**fixed, random_state=seed_of(run.dataset, run.name, run.seed))
     model.fit(np.asarray(TableEncoder().fit_transform(data.X)), y, sensitive_features=data.s)
     names = ("about_x", "about_y", "about_s")
     return {"epochs": [{name: epoch[f"validation_{name}"] for name in names} for epoch in model.history_]}

@@ -106,6 +106,7 @@ class Strengths(Run):
     dataset: Table
     method: Method
     values: list[float]
+    selection: str = "objective"  # the paper's rule keeps epochs that predict nearly the same for everybody
     depth: int = 1
     folds: int = 3
     fold_seed: int = 0

@@ -115,6 +115,7 @@ def split_rows(strata: Tensor, fraction: float, generator: torch.Generator) -> t
     start = torch.rand(1, generator=generator)
     picked = torch.zeros(n, dtype=torch.bool)
     if n_held:
-        picked[((torch.arange(n_held) + start) * (n / n_held)).long()] = True
+        spots = ((torch.arange(n_held) + start) * (n / n_held)).long()
+        picked[spots.clamp(max=n - 1)] = True  # float32 may round the last one up
     held = by_stratum[picked]
     return by_stratum[~picked], held[torch.randperm(len(held), generator=generator)]

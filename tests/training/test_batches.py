@@ -1,5 +1,6 @@
 """Batches: every row once, every stratum its share, whatever the counts."""
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,3 +45,12 @@ def test_split_is_a_partition_with_proportional_strata(groups, fraction, seed):
     assert len(held) == round(fraction * len(groups))
     for k in groups.unique():
         assert abs((groups[held] == k).sum() - fraction * (groups == k).sum()) <= 2
+
+
+@pytest.mark.parametrize("n", [6150, 17094, 45222])
+def test_the_last_held_out_row_is_one_of_the_rows(n, monkeypatch):
+    """The largest uniform below 1, for which float32 rounds the last spot up to n."""
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: torch.full(shape, 1 - 2.0**-24))
+    train, held = split_rows(torch.zeros(n, dtype=torch.long), 0.1, torch.Generator().manual_seed(0))
+    assert len(held) == round(0.1 * n)
+    assert sorted([*train.tolist(), *held.tolist()]) == list(range(n))
