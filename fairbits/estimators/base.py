@@ -37,6 +37,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     hidden_sizes : widths of the hidden layers before the representation
     channels : widths of the convolutional blocks in front of them for images; a table has none
     learning_rate, weight_decay : of Adam; the decay is decoupled
+    learning_rate_decay : "linear" lowers the learning rate to 0 over `max_epochs`
     batch_size, max_epochs, min_steps, patience : the training schedule; at least `min_steps` steps are taken on small
         tables, and training stops after `patience` epochs without a better validation value
     warmup_epochs : over which the penalty rises to its weight
@@ -60,6 +61,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     channels: tuple[int, ...] = setting((16, 32, 64), check=layer_sizes)
     learning_rate: float = tunable(1e-3, 1e-4, 1e-2, log=True, above=0)
     weight_decay: float = tunable(0.0, 0.0, 0.1, at_least=0)
+    learning_rate_decay: str = setting("none", one_of=("none", "linear"))
     batch_size: int = setting(256, at_least=1, whole=True)
     max_epochs: int = setting(100, at_least=1, whole=True)
     min_steps: int = setting(500, at_least=0, whole=True)

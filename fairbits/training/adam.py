@@ -15,6 +15,8 @@ class StackAdam:
     ----------
     parameters : (R, P), updated in place
     learning_rate, weight_decay : (R,)
+
+    `rate_factor` (R, 1) multiplies the learning rates; a schedule sets it between steps.
     """
 
     def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor, betas=(0.9, 0.999), eps=1e-8):
@@ -23,6 +25,7 @@ class StackAdam:
         self.learning_rate, self.weight_decay = (
             a.cpu().double().numpy()[:, None] for a in (learning_rate, weight_decay)
         )
+        self.rate_factor = np.ones_like(self.learning_rate)
         self.betas, self.eps = betas, eps
         self.mean, self.square = torch.zeros_like(parameters), torch.zeros_like(parameters)
         self.steps = np.zeros_like(self.learning_rate)
@@ -39,13 +42,14 @@ class StackAdam:
 
     def _step(self, gradient: Tensor) -> None:
         first, second = self.betas
+        rate = self.learning_rate * self.rate_factor
         self.steps += 1
         if self._decays:
-            self.parameters.mul_(self._column(1 - self.learning_rate * self.weight_decay))
+            self.parameters.mul_(self._column(1 - rate * self.weight_decay))
         self.mean.lerp_(gradient, 1 - first)
         self.square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
         # mean_hat rate / (sqrt(square_hat) + eps), with all that is one number per replica in the denominator
-        factor = (1 - first**self.steps) / self.learning_rate
+        factor = (1 - first**self.steps) / rate
         scale = self._column(factor / np.sqrt(1 - second**self.steps))
         denominator = self.square.sqrt().mul_(scale).add_(self._column(factor * self.eps))
         self.parameters.addcdiv_(self.mean, denominator, value=-1)
@@ -60,5 +64,5 @@ class StackAdam:
         """Go on with some of the replicas, whose parameters now live in `parameters`."""
         self.parameters = parameters
         self.mean, self.square = self.mean[replicas], self.square[replicas]
-        for name in ("learning_rate", "weight_decay", "steps"):
+        for name in ("learning_rate", "rate_factor", "weight_decay", "steps"):
             setattr(self, name, getattr(self, name)[replicas.cpu().numpy()])

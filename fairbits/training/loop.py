@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice, repeat
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -13,6 +14,7 @@ from fairbits.training.batches import BalancedBatches, Batch, StratifiedBatches,
 from fairbits.training.stack import Stack, load_replica
 
 STEPS_BETWEEN_VALIDATIONS = 10
+SMALLEST_RATE = 1e-3  # of the learning rate, where it decays
 VALIDATION_ROWS_AT_ONCE = 65_536  # over all replicas: memory
 Prepare = Callable[[Tensor, Tensor, Tensor], Any]
 Loss = Callable[..., dict[str, Tensor]]  # (net, batch, scalars) -> terms with "total", all scalars
@@ -27,6 +29,7 @@ class Schedule:
     min_steps: int = 500  # more epochs than max_epochs if the table is small
     patience: int = 20  # epochs without a better validation value
     warmup_epochs: int = 5  # scalars["ramp"] rises from 0 to 1
+    learning_rate_decay: str = "none"  # "linear": to 0 at the last epoch
     balanced_rows: int = 0  # of an extra batch at every step, drawn evenly from the (label, group) cells
 
 
@@ -171,12 +174,21 @@ class _Run:
         rest = Batch(rows, y, s, weight, noise, self.prepare(y, s, weight), self._extra(rows.shape[1]))
         collected: list[dict[str, Tensor]] = []
         self.stack.training(True)
-        for batch, ramp_now, turn in zip(self._by_step(rest), self._by_step(ramp), turns, strict=True):
+        steps = zip(self._by_step(rest), self._by_step(ramp), turns, strict=True)
+        for step, (batch, ramp_now, turn) in enumerate(steps):
+            self._decay(epoch, step)
             extra = batch.extra._replace(x=self.data.inputs(batch.extra.x)) if batch.extra else ()
             batch = batch._replace(x=self.data.inputs(batch.x), extra=extra)
             collected.append(self._step(batch, {**scalars, "ramp": ramp_now}, turn))
         terms = {name: torch.stack([t[name] for t in collected]).view(-1, len(self.stack)) for name in collected[0]}
         return _records({name: (value * active.T).sum(0) / active.sum(1) for name, value in terms.items()})
+
+    def _decay(self, epoch: int, step: int) -> None:
+        """Lower the learning rates on their way to 0 at the last epoch's end."""
+        if self.schedule.learning_rate_decay == "linear":
+            done = [(epoch + step / b.steps) / most for b, most in zip(self.batches, self.max_epochs, strict=True)]
+            for player in self.players:
+                player.adam.rate_factor = np.maximum(1 - np.array(done)[:, None], SMALLEST_RATE)
 
     def _weight(self, rows: Tensor, mask: Tensor, own: list[Tensor]) -> Tensor:
         """Return the rows' shares, given all the rows of each replica."""

@@ -1,11 +1,14 @@
 """A replica in a stack equals its solo fit."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from battery import CODES, ESTIMATORS, problem, quick
 from sklearn.base import clone
 
-from fairbits.estimators import fit_stack
+from fairbits.estimators import AdversarialClassifier, fit_stack
+from fairbits.training.adam import StackAdam
 
 SHORT = {"max_epochs": 4, "min_steps": 0, "batch_size": 64}
 
@@ -77,3 +80,37 @@ def test_progress_is_reported():
     fit_stack([quick(CODES[0])], X, y, sensitive_features=s, on_epoch=lambda done, most: seen.append((done, most)))
     assert seen[-1][0] == seen[-1][1]
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
+@pytest.mark.parametrize("cls", [CODES[0], AdversarialClassifier])
+def test_a_decaying_learning_rate_falls_to_nothing_in_every_replica(cls, monkeypatch):
+    X, y, s = problem()
+    folds = [np.arange(0, 400), np.arange(150, 600), np.arange(100, 164)]
+    decaying = [model.set_params(learning_rate_decay="linear") for model in variants(cls)]
+    factors, step = [], StackAdam.step
+    monkeypatch.setattr(StackAdam, "step", lambda self, *a: factors.append(self.rate_factor.ravel()) or step(self, *a))
+    fit_stack(decaying, X, y, sensitive_features=s, rows=folds)
+    np.testing.assert_array_equal(factors[0], 1)
+    assert (factors[-1] < 0.3).all()  # less than an epoch is left, of four
+    assert all(a[1] >= b[1] for a, b in pairwise(factors))  # the others, of fewer steps, wait at the end of an epoch
+    for together, alone, rows in zip(decaying, variants(cls), folds, strict=True):
+        fit_stack([alone.set_params(learning_rate_decay="linear")], X, y, sensitive_features=s, rows=[rows])
+        np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-5)
+
+
+def test_hopeless_estimators_stop_and_leave_the_others_alone():
+    X, y, s = problem()
+    told, models = [], variants(CODES[0])
+
+    def hopeless(epoch, histories):
+        told.append([len(history) for history in histories])
+        return {1} if epoch == 1 else ()
+
+    for model in models:
+        model.set_params(batch_size=32)  # enough steps to validate after every epoch
+    fit_stack(models, X, y, sensitive_features=s, hopeless=hopeless)
+    assert [model.n_iter_ for model in models] == [4, 2, 4]
+    assert told == [[1, 1, 1], [2, 2, 2], [3, 2, 3], [4, 2, 4]]
+    for model in (models[0], models[2]):
+        alone = clone(model).fit(X, y, sensitive_features=s)
+        np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=1e-5)

@@ -1,5 +1,6 @@
 """A stack is its replicas one by one: optimiser, parameters, buffers."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -8,20 +9,24 @@ from fairbits.training import Stack
 from fairbits.training.adam import StackAdam
 
 
-def test_adam_takes_the_steps_of_torch():
+@pytest.mark.parametrize("factors", [[1.0] * 20, [1 - i / 20 for i in range(20)]], ids=["constant", "decaying"])
+def test_adam_takes_the_steps_of_torch(factors):
     torch.manual_seed(0)
     rates, decays = torch.tensor([1e-2, 1e-3, 0.1]), torch.tensor([0.0, 0.1, 0.5])
     start, gradients = torch.randn(3, 7), torch.randn(20, 3, 7)
     ours = start.clone()
     adam = StackAdam(ours, rates, decays)
-    for gradient in gradients:
+    for gradient, factor in zip(gradients, factors, strict=True):
+        adam.rate_factor = np.full((3, 1), factor)
         adam.step(gradient)
     for i in range(3):
         theirs = start[i].clone().requires_grad_()
         reference = torch.optim.AdamW([theirs], lr=rates[i].item(), weight_decay=decays[i].item())
+        schedule = torch.optim.lr_scheduler.LambdaLR(reference, [*factors, 0].__getitem__)
         for gradient in gradients:
             theirs.grad = gradient[i]
             reference.step()
+            schedule.step()
         torch.testing.assert_close(ours[i], theirs.detach())
 
 
