@@ -65,7 +65,8 @@ def reproduce(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="compas, adult, bank, stability, complexity, representations, biased-mnist, all, or a TOML file."
+            help="compas, adult, bank, stability, complexity, representations, information-plane, biased-mnist, "
+            "all, or a TOML file."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of records, tables and figures.")] = Path(
@@ -75,13 +76,16 @@ def reproduce(
         bool, typer.Option("--quick", help="A few minutes instead of hours: one fold, few trials.")
     ] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="Trials of every search; more goes on from fewer.")] = None,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another setting of every run, as in TOML.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
     track: Annotated[Tracker | None, typer.Option(help="Mirror every record there, too.")] = None,
 ) -> None:
     """Rerun the paper's experiments; interrupt and repeat as you like, nothing finished is lost."""
     from fairbits.cli.reproduce import run_reproduce
 
-    run_reproduce(experiment, output, quick=quick, trials=trials, workers=workers, track=track)
+    run_reproduce(experiment, output, quick=quick, trials=trials, changes=change, workers=workers, track=track)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """`fairbits reproduce`: run what is missing, show how far it is, write tables and figures."""
 
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,23 @@ from fairbits.experiments.tracking import wandb_mirror
 from fairbits.metrics import paper_objective
 
 
-def run_reproduce(name: str, output: Path, *, quick: bool, trials: int | None, workers: int, track: str | None) -> None:
+def run_reproduce(
+    name: str,
+    output: Path,
+    *,
+    quick: bool,
+    trials: int | None,
+    changes: list[str] | None,
+    workers: int,
+    track: str | None,
+) -> None:
     """Reproduce one experiment or all of them; what has its record is not run again."""
     console, folder = Console(), Folder(output)
-    changes = {} if trials is None else {"trials": trials}
-    plans = [read_plan(plan, quick=quick, changes=changes) for plan in (shipped_plans() if name == "all" else [name])]
+    other = _changes(changes or []) | ({} if trials is None else {"trials": trials})
+    plans = [read_plan(plan, quick=quick, changes=other) for plan in (shipped_plans() if name == "all" else [name])]
+    unknown = set(other) - {name for plan in plans for run in plan.runs for name in type(run).model_fields}
+    if unknown:
+        raise ValueError(f"No run of {name} has a setting {sorted(unknown)}.")
     runs = list({run.hash: run for plan in plans for run in plan.runs}.values())
     for plan in plans:
         console.print(f"[bold]{plan.title}[/bold]: {len(plan.runs)} runs")
@@ -40,6 +53,14 @@ def run_reproduce(name: str, output: Path, *, quick: bool, trials: int | None, w
         console.print("Stopped. What is finished is kept; the same command goes on from there.")
         raise SystemExit(130) from None
     _write(records, output, console)
+
+
+def _changes(texts: list[str]) -> dict[str, Any]:
+    """Read settings given as NAME=VALUE, the value as in TOML."""
+    try:
+        return tomllib.loads("\n".join(texts))
+    except tomllib.TOMLDecodeError:
+        raise ValueError(f"--set takes NAME=VALUE with a value as in TOML, such as epochs=80; got {texts}.") from None
 
 
 def _write(records: list[dict[str, Any]], output: Path, console: Console) -> None:

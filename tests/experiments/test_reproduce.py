@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from fairbits.cli import main
 from fairbits.experiments.folder import Folder
 from fairbits.experiments.settings import read_plan
 
@@ -130,3 +131,22 @@ def test_two_at_once_in_one_folder_are_one_too_many(tmp_path):
         Folder(tmp_path).locked(),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["german"], "'german' is no experiment: use one of adult"),
+        (["compas", "--set", "epoch: 3"], "--set takes NAME=VALUE"),
+        (["compas", "--set", "epohcs=3"], "No run of compas has a setting ['epohcs']"),
+        (["compas", "--set", 'dataset="german"'], "'compas', 'adult' or 'bank'"),
+        (["nowhere.toml"], "There is no file nowhere.toml"),
+    ],
+)
+def test_bad_input_gets_a_sentence_and_changes_nothing(arguments, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["fairbits", "reproduce", *arguments, "-o", str(tmp_path / "results")])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 1
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
