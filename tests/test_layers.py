@@ -19,6 +19,7 @@ LAYERS = [
     {"auditing", "path", "certified", "compare", "tuning"},
     {"experiments"},
     {"report"},
+    {"workflow"},
     {"cli"},
 ]
 FILES = sorted(PACKAGE.rglob("*.py"))

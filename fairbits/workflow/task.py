@@ -1,0 +1,149 @@
+"""From a table and the names of some columns to a learning task, with everything that was decided said."""
+
+import difflib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder
+
+MOST_CLASSES = 20
+FEWEST_ROWS = 200  # in all: a quarter of them certifies
+FEWEST_OF_A_CLASS = 20
+UNKNOWN = "(missing)"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to predict from what, and what to forget.
+
+    `groups` is how several sensitive columns are protected: crossed ("intersection") or "each" on its own.
+    """
+
+    X: pd.DataFrame
+    y: np.ndarray
+    s: pd.DataFrame
+    label: str
+    groups: str
+    group_sizes: dict[str, int]
+    notes: list[str] = field(default_factory=list)
+
+
+def make_task(
+    table: pd.DataFrame,
+    label: str,
+    sensitive: Sequence[str],
+    *,
+    drop: Sequence[str] = (),
+    n_bins: int = 4,
+    min_group_size: int = 10,
+) -> Task:
+    """Take the label, the sensitive columns and the rest apart; raise a ValueError that says what to change.
+
+    Rows without a label are left out; a missing sensitive value is a group of its own.
+    """
+    _check_columns(table, label, sensitive, drop)
+    table, notes = _labelled(table, label)
+    y = _label(table[label])
+    s, more = _sensitive(table, sensitive)
+    groups, sizes, said = _groups(s, n_bins, min_group_size)
+    X = table.drop(columns=[label, *sensitive, *drop])
+    if not X.shape[1]:
+        raise ValueError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
+    return Task(X, y, s, label, groups, sizes, [*notes, *more, *said])
+
+
+def _check_columns(table: pd.DataFrame, label: str, sensitive: Sequence[str], drop: Sequence[str]) -> None:
+    for name in (label, *sensitive, *drop):
+        if name not in table.columns:
+            near = difflib.get_close_matches(name, map(str, table.columns), n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(map(str, table.columns[:30]))}."
+            raise ValueError(f"The table has no column {name!r}{hint}")
+    if not sensitive:
+        raise ValueError("Name at least one sensitive column: --sensitive sex, or several with commas between.")
+    if label in sensitive:
+        raise ValueError(
+            f"{label!r} is the label and sensitive at once; predicting it and forgetting it exclude each other."
+        )
+    if len(set(sensitive)) < len(sensitive):
+        raise ValueError("A sensitive column is named twice.")
+
+
+def _labelled(table: pd.DataFrame, label: str) -> tuple[pd.DataFrame, list[str]]:
+    missing = int(table[label].isna().sum())
+    table = table[table[label].notna()].reset_index(drop=True)
+    if len(table) < FEWEST_ROWS:
+        raise ValueError(
+            f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed to train, certify and test."
+        )
+    return table, [f"{missing} rows without a label were left out."] * bool(missing)
+
+
+def _label(column: pd.Series) -> np.ndarray:
+    values, counts = np.unique(column.astype(str) if column.dtype == object else column, return_counts=True)
+    if len(values) < 2:
+        raise ValueError(f"The label {column.name!r} is {values[0]!r} in every row: there is nothing to predict.")
+    if len(values) > MOST_CLASSES:
+        raise ValueError(
+            f"The label {column.name!r} has {len(values)} different values; fairbits predicts classes, at most "
+            f"{MOST_CLASSES}. Make a column of classes of it, such as 'above 50,000', or name another label."
+        )
+    if counts.min() < FEWEST_OF_A_CLASS:
+        raise ValueError(
+            f"Only {counts.min()} rows have the label {values[counts.argmin()]!r}; at least {FEWEST_OF_A_CLASS} of every "
+            "class are needed: merge it with another or leave its rows out."
+        )
+    return column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()
+
+
+def _sensitive(table: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the sensitive columns with missing values as a group of their own."""
+    s, notes = table[list(names)].copy(), []
+    for name in names:
+        column = s[name]
+        missing = column.isna() | (np.isinf(column) if column.dtype.kind == "f" else False)
+        if missing.any():
+            s[name] = column.astype(object).where(~missing, UNKNOWN).astype(str)
+            notes.append(f"{name} is missing in {int(missing.sum())} rows, which are a group of their own.")
+        elif column.dtype.kind == "M":
+            s[name] = column.astype("int64") / 8.64e13
+            notes.append(f"{name} is a date; its groups are intervals of days since 1970.")
+    return s, notes
+
+
+def _groups(s: pd.DataFrame, n_bins: int, least: int) -> tuple[str, dict[str, int], list[str]]:
+    """Cross the columns, or take each on its own where a crossing is too small to say anything about."""
+    crossed, notes = _encoded(s, "intersection", n_bins)
+    small = [f"{name} ({size} rows)" for name, size in crossed.items() if size < least]
+    if not small:
+        return "intersection", crossed, notes
+    if s.shape[1] > 1:
+        each, notes = _encoded(s, "each", n_bins)
+        listed = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+        notes.append(f"Each sensitive column is protected on its own: nothing can be estimated for {listed}.")
+        small = [f"{name} ({size} rows)" for name, size in each.items() if size < least]
+        crossed = each
+    if small:
+        raise ValueError(
+            f"A group is too small to protect: {', '.join(small[:3])}; merge it with another, or leave its rows out. "
+            f"At least {least} rows are needed."
+        )
+    return "each", crossed, notes
+
+
+def _encoded(s: pd.DataFrame, groups: str, n_bins: int) -> tuple[dict[str, int], list[str]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BinnedSensitiveFeaturesWarning)  # said in a note
+        encoder = GroupEncoder(groups=groups, n_bins=n_bins, min_group_size=1).fit(s)
+    title = (lambda column, name: f"{column}={name}") if groups == "each" and s.shape[1] > 1 else (lambda _, name: name)
+    columns = encoder.columns_ if groups == "each" else [""]
+    sizes = {
+        title(column, name): size
+        for column, names, counts in zip(columns, encoder.names_, encoder.sizes_, strict=True)
+        for name, size in zip(names, counts, strict=True)
+    }
+    bins = [f"{name} was cut into {len(edges) - 1} groups at its quantiles." for name, edges in encoder.bins_.items()]
+    return sizes, bins

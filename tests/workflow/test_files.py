@@ -1,0 +1,129 @@
+"""Tables from files: what is read as what, and a sentence for each file that cannot be."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbits.workflow.files import read_file
+
+ROWS = "sex,age,approved\nF,30,1\nM,40,0\nF,50,1\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="table.csv"):
+        file = tmp_path / name
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return file
+
+    return write
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_separators_are_found(write, separator):
+    table = read_file(write(ROWS.replace(",", separator)))
+    assert list(table.frame.columns) == ["sex", "age", "approved"]
+    assert table.frame.age.tolist() == [30, 40, 50]
+    assert bool(table.notes) == (separator != ",")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf" + ROWS.encode(),
+        ROWS.encode("utf-16"),
+        ROWS.replace("\n", "\r\n").encode(),
+        ROWS.replace(",age,", ", age ,").encode(),
+        (ROWS + "\n\n").encode(),
+    ],
+    ids=["byte-order mark", "UTF-16", "CRLF", "spaces around names", "empty lines"],
+)
+def test_harmless_differences_are_harmless(write, content):
+    frame = read_file(write(content)).frame
+    assert list(frame.columns) == ["sex", "age", "approved"]
+    assert frame.sex.tolist() == ["F", "M", "F"]
+
+
+def test_compressed_and_parquet_files_are_read(write, tmp_path):
+    expected = read_file(write(ROWS)).frame
+    pd.testing.assert_frame_equal(read_file(write(gzip.compress(ROWS.encode()), "t.csv.gz")).frame, expected)
+    expected.to_parquet(tmp_path / "t.parquet")
+    pd.testing.assert_frame_equal(read_file(tmp_path / "t.parquet").frame, expected)
+
+
+def test_an_encoding_can_be_given(write):
+    file = write("name,sex\nJosé,F\nAnna,F\n".encode("latin-1"))
+    assert read_file(file, encoding="latin-1").frame.name[0] == "José"
+
+
+def test_quoted_separators_do_not_count(write):
+    frame = read_file(write('job,y\n"clerk, senior; old",1\n"a;b;c",0\n')).frame
+    assert frame.job.tolist() == ["clerk, senior; old", "a;b;c"]
+
+
+def test_dates_are_dates_and_said(write):
+    rows = "".join(f"2024-0{1 + i % 9}-11,2024-01-01T10:00:00,{i},12/31/2024\n" for i in range(20))
+    table = read_file(write("day,time,n,american\n" + rows))
+    assert [str(t)[:10] for t in table.frame.dtypes] == [
+        "datetime64",
+        "datetime64",
+        "int64",
+        str(table.frame.american.dtype)[:10],
+    ]
+    assert "day, time" in table.notes[0]
+    assert "american" not in table.notes[0]
+
+
+def test_numbers_too_large_for_64_bits_are_numbers(write):
+    frame = read_file(write("id,y\n123456789012345678901234567890,1\n5,0\n")).frame
+    assert frame.id.tolist() == [123456789012345678901234567890.0, 5.0]
+
+
+def test_infinities_and_mixed_types_are_read(write):
+    frame = read_file(write("a,b\ninf,1\n-inf,x\n2,3\n")).frame
+    assert np.isinf(frame.a[:2]).all()
+    assert frame.b.tolist() == ["1", "x", "3"]
+
+
+BAD = {
+    "nothing": (b"", "t.csv", "is empty"),
+    "blanks": (b" \n\n", "t.csv", "is empty"),
+    "names only": (b"a,b\n", "t.csv", "but no rows"),
+    "one column": (b"a\n1\n2\n", "t.csv", "one column only"),
+    "another separator": (b"a:b\n1:2\n", "t.csv", "say --separator"),
+    "duplicate names": (b"a,b,a\n1,2,3\n", "t.csv", "more than one column named 'a'"),
+    "duplicate names after blanks": (b"a,b, a\n1,2,3\n", "t.csv", "more than one column named 'a'"),
+    "no name": (b"a,,c\n1,2,3\n", "t.csv", "Column 2 of"),
+    "no names": (b"1,2,3\n4,5,6\n", "t.csv", "holds numbers, not names"),
+    "ragged": (b"a,b\n" + b"1,2\n" * 60 + b"1,2,3\n", "t.csv", "cannot be read as a table|cannot be read"),
+    "not UTF-8": ("a,b\nJosé,1\n".encode("latin-1"), "t.csv", "--encoding latin-1"),
+    "Excel": (b"PK\x03\x04" + bytes(100), "t.csv", "an Excel or zip file"),
+    "old Excel": (b"\xd0\xcf\x11\xe0" + bytes(100), "t.csv", "an old Excel file"),
+    "binary": (bytes(range(256)) * 4, "t.csv", "holds binary data"),
+    "PDF": (b"%PDF-1.7 ...", "t.csv", "is a PDF"),
+    "unclosed quote": (b'a,b\n"1,2\n3,4\n', "t.csv", "cannot be read|one column"),
+    "not Parquet": (b"a,b\n1,2\n", "t.parquet", "no readable Parquet"),
+    "another ending": (b"a,b\n1,2\n", "t.xlsx", "ends in none of .csv"),
+    "not gzip": (b"a,b\n1,2\n", "t.csv.gz", "is not compressed"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_gets_a_sentence(write, name):
+    content, file, words = BAD[name]
+    with pytest.raises(ValueError, match=words):
+        read_file(write(content, file))
+
+
+def test_no_file_and_a_folder_get_a_sentence(tmp_path):
+    with pytest.raises(ValueError, match="There is no file"):
+        read_file(tmp_path / "none.csv")
+    with pytest.raises(ValueError, match="is a folder"):
+        read_file(tmp_path)
+
+
+def test_an_unknown_encoding_gets_a_sentence(write):
+    with pytest.raises(ValueError, match="--encoding klingon is unknown"):
+        read_file(write(ROWS), encoding="klingon")

@@ -1,0 +1,104 @@
+"""Tasks: what becomes of every column, and a sentence for each table that makes none."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbits.workflow.task import make_task
+
+
+def table(n=400, **columns):
+    rng = np.random.default_rng(0)
+    base = {
+        "income": rng.normal(size=n),
+        "job": rng.choice(["clerk", "nurse", "cook"], n),
+        "sex": rng.choice(["F", "M"], n),
+        "age": rng.integers(18, 80, n),
+        "approved": rng.integers(2, size=n),
+    }
+    return pd.DataFrame({**base, **columns})
+
+
+def test_label_and_sensitive_columns_are_not_predicted_from():
+    task = make_task(table(), "approved", ["sex", "age"], drop=["job"])
+    assert list(task.X.columns) == ["income"]
+    assert list(task.s.columns) == ["sex", "age"]
+    assert set(task.y) == {0, 1}
+
+
+def test_numbers_are_cut_into_groups_and_it_is_said():
+    task = make_task(table(), "approved", ["age"], n_bins=3)
+    assert len(task.group_sizes) == 3
+    assert sum(task.group_sizes.values()) == 400
+    assert task.notes == ["age was cut into 3 groups at its quantiles."]
+
+
+def test_rows_without_label_are_left_out():
+    label = pd.Series(np.random.default_rng(1).choice(["yes", "no"], 400), dtype=object)
+    label[:30] = None
+    task = make_task(table(approved=label), "approved", ["sex"])
+    assert len(task.X) == len(task.y) == len(task.s) == 370
+    assert task.notes == ["30 rows without a label were left out."]
+
+
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_missing_groups_are_a_group(kind):
+    sex = pd.Series(np.random.default_rng(1).choice(["F", "M"], 400) if kind == "text" else np.arange(400) % 2 * 1.0)
+    sex[:40] = None
+    task = make_task(table(sex=sex), "approved", ["sex"])
+    assert task.group_sizes["(missing)"] == 40
+    assert len(task.group_sizes) == 3
+    assert "40 rows" in task.notes[0]
+
+
+def test_small_crossings_make_each_column_stand_on_its_own():
+    rng = np.random.default_rng(0)
+    rare = np.where(rng.random(400) < 0.04, "rare", "common")
+    task = make_task(table(race=rare), "approved", ["sex", "race"])
+    assert task.groups == "each"
+    assert set(task.group_sizes) == {"sex=F", "sex=M", "race=rare", "race=common"}
+    assert "nothing can be estimated for" in task.notes[-1]
+    assert "rare" in task.notes[-1]
+
+
+def test_large_crossings_are_crossed():
+    task = make_task(table(), "approved", ["sex", "job"])
+    assert task.groups == "intersection"
+    assert len(task.group_sizes) == 6
+
+
+def test_dates_of_birth_are_sensitive_too():
+    born = pd.to_datetime("1950-01-01") + pd.to_timedelta(np.random.default_rng(0).integers(0, 20000, 400), "D")
+    task = make_task(table(born=born), "approved", ["born"])
+    assert len(task.group_sizes) == 4
+    assert any("date" in note for note in task.notes)
+
+
+many = np.arange(400).astype(str)
+BAD = {
+    "label unknown": ({}, "aproved", ["sex"], "did you mean 'approved'"),
+    "sensitive unknown": ({}, "approved", ["gender"], "The table has no column 'gender'; it has income"),
+    "none sensitive": ({}, "approved", [], "Name at least one sensitive column"),
+    "both": ({}, "approved", ["approved"], "is the label and sensitive at once"),
+    "twice": ({}, "approved", ["sex", "sex"], "named twice"),
+    "one value": ({"approved": 1}, "approved", ["sex"], "is 1 in every row|is np.int64"),
+    "continuous label": ({}, "income", ["sex"], "has 400 different values"),
+    "rare class": ({"approved": [1] * 5 + [0] * 395}, "approved", ["sex"], "Only 5 rows have the label"),
+    "a thousand groups": ({"sex": many}, "approved", ["sex"], "more than 50 groups"),
+    "one group": ({"sex": "F"}, "approved", ["sex"], "only one|one group|single"),
+    "tiny group": ({"sex": ["X"] * 3 + ["F"] * 200 + ["M"] * 197}, "approved", ["sex"], "too small to protect: X"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_task_gets_a_sentence(name):
+    columns, label, sensitive, words = BAD[name]
+    with pytest.raises(ValueError, match=words):
+        make_task(table(**columns), label, sensitive)
+
+
+def test_too_few_rows_and_nothing_to_predict_from_get_a_sentence():
+    with pytest.raises(ValueError, match="at least 200 are needed"):
+        make_task(table(n=50), "approved", ["sex"])
+    with pytest.raises(ValueError, match="Nothing is left to predict from"):
+        make_task(table(), "approved", ["sex"], drop=["income", "job", "age"])
