@@ -65,9 +65,7 @@ def _check_columns(table: pd.DataFrame, label: str, sensitive: Sequence[str], dr
     if not sensitive:
         raise ValueError("Name at least one sensitive column: --sensitive sex, or several with commas between.")
     if label in sensitive:
-        raise ValueError(
-            f"{label!r} is the label and sensitive at once; predicting it and forgetting it exclude each other."
-        )
+        raise ValueError(f"{label!r} is the label and sensitive at once: it cannot be predicted and forgotten.")
     if len(set(sensitive)) < len(sensitive):
         raise ValueError("A sensitive column is named twice.")
 
@@ -76,9 +74,7 @@ def _labelled(table: pd.DataFrame, label: str) -> tuple[pd.DataFrame, list[str]]
     missing = int(table[label].isna().sum())
     table = table[table[label].notna()].reset_index(drop=True)
     if len(table) < FEWEST_ROWS:
-        raise ValueError(
-            f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed to train, certify and test."
-        )
+        raise ValueError(f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed.")
     return table, [f"{missing} rows without a label were left out."] * bool(missing)
 
 
