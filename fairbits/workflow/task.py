@@ -89,8 +89,8 @@ def _label(column: pd.Series) -> np.ndarray:
         )
     if counts.min() < FEWEST_OF_A_CLASS:
         raise ValueError(
-            f"Only {counts.min()} rows have the label {values[counts.argmin()]!r}; at least {FEWEST_OF_A_CLASS} of every "
-            "class are needed: merge it with another or leave its rows out."
+            f"Only {counts.min()} rows have the label {values[counts.argmin()]!r}; at least {FEWEST_OF_A_CLASS} are "
+            "needed: merge it with another or leave its rows out."
         )
     return column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()
 
