@@ -72,6 +72,7 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
     estimator_ : the chosen model
     certificate_ : its certificate, which says the promise; the bounds in it are estimates of how far below the limits
         it is, not promises
+    candidates_ : all models of the path, from the safest to the most accurate; there also after a refusal
     path_ : frame of the models that were tried, in order: gamma, bounds of code and class, whether it passed
     """
 
@@ -93,7 +94,7 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
     def fit(self, X, y, *, sensitive_features):
         """Train the path on one part of the rows and certify it on the rest; sensitive features are required."""
         self._check(sensitive_features)
-        for name in ("estimator_", "certificate_", "path_"):
+        for name in ("estimator_", "certificate_", "path_", "candidates_"):
             self.__dict__.pop(name, None)
         template = BinaryMIClassifier() if self.estimator is None else self.estimator
         front, method = (template[:-1], template[-1]) if isinstance(template, Pipeline) else (None, template)
@@ -108,14 +109,16 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
             X_train, X_held = front.transform(X_train), front.transform(X_held)
         models = [clone(method).set_params(gamma=gamma) for gamma in self.gammas]
         fit_stack(models, X_train, y_train, sensitive_features=s_train)
-        chosen = self._test(self._order(models, X_train, s_train), X_held, s_held)
+        models = self._order(models, X_train, s_train)
+        self.candidates_ = [m if front is None else Pipeline([*front.steps, ("method", m)]) for m in models]
+        chosen = self._test(models, X_held, s_held)
         certificate = certify(chosen, X_held, sensitive_features=s_held, confidence=self.confidence)
         self.certificate_ = replace(certificate, promise=self._promise())
         for concern in chosen.concerns(X_train, y_train, s_train):
             warnings.warn(concern, stacklevel=2)
         # The calibration rows have chosen the model: they are not to certify it again.
         chosen.training_rows_ = SeenRows(row_hashes(np.concatenate([np.asarray(part) for part in (X_train, X_held)])))
-        self.estimator_ = chosen if front is None else Pipeline([*front.steps, ("method", chosen)])
+        self.estimator_ = self.candidates_[models.index(chosen)]
         self.classes_, self.n_features_in_ = chosen.classes_, _count_columns(X)
         return self
 

@@ -1,0 +1,108 @@
+"""From a task to a model that is certified or says why not."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbits.workflow import fit as fitting
+from fairbits.workflow.fit import FitOptions, fit_task
+from fairbits.workflow.record import fit_record
+from fairbits.workflow.task import make_task
+
+BRIEF = {"code_size": 3, "max_epochs": 3}
+
+
+@pytest.fixture(scope="module")
+def task():
+    rng = np.random.default_rng(0)
+    n = 3000
+    sex, grade = rng.choice(["F", "M"], n), rng.normal(size=n)
+    paid = np.where(grade + 0.8 * (sex == "M") + rng.normal(size=n) > 0.4, "yes", "no")
+    table = pd.DataFrame(
+        {
+            "grade": grade,
+            "height": rng.normal(size=n) + (sex == "M"),
+            "job": rng.choice(["a", "b", "c"], n),
+            "sex": sex,
+            "race": rng.choice(["p", "q"], n),
+            "paid": paid,
+        }
+    )
+    return make_task(table, "paid", ["sex", "race"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_path():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "GAMMAS", (0.0, 0.9))
+        yield
+
+
+@pytest.fixture(scope="module")
+def certified(task):
+    stages = []
+    options = FitOptions(max_disparity=0.9, **BRIEF)
+    return fit_task(task, options, stages.append), options, stages
+
+
+def test_a_loose_limit_is_certified(certified, task):
+    fit, _, stages = certified
+    assert fit.certified
+    assert fit.refusal is None
+    assert fit.certificate.total_variation <= 0.9
+    assert "at most 0.9" in fit.certificate.promise
+    assert stages == ["training", "alternatives", "audit"]
+    assert sum(fit.rows.values()) == len(task.y)
+
+
+def test_parts_share_no_rows(certified, task):
+    fit, _, _ = certified
+    assert fit.rows == {"train": 1680, "calibration": 720, "test": 600}
+    assert sum(fit.certificate.rows.values()) == 720
+    assert fit.audit.rows == 600
+
+
+def test_alternatives_are_scored_on_the_test_rows(certified):
+    fit, _, _ = certified
+    names = [a.name for a in fit.alternatives]
+    assert names == ["BinaryMI", "BinaryMI", "unmitigated", "logistic regression", "constant"]
+    by_name = {a.name: a.scores for a in fit.alternatives}
+    assert by_name["constant"]["auc"] == 0.5
+    assert by_name["logistic regression"]["auc"] > 0.75
+
+
+def test_an_impossible_limit_is_refused_with_the_safest_model(task):
+    fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF))
+    assert not fit.certified
+    assert "No model could be certified to max_disparity=0.001" in fit.refusal
+    assert fit.certificate.promise is None
+    assert fit.certificate.total_variation > 0.001
+    assert fit.model[-1].gamma == 0.9
+
+
+def test_a_fixed_gamma_has_a_certificate_and_no_promise(task):
+    fit = fit_task(task, FitOptions(gamma=0.2, **BRIEF))
+    assert fit.model[-1].gamma == 0.2
+    assert fit.certificate.promise is None
+    assert fit.certified
+
+
+def test_the_record_is_json_and_holds_no_seed(certified, task):
+    fit, options, _ = certified
+    record = fit_record(fit, task, options, "table.csv")
+    text = json.dumps(record, allow_nan=False)
+    assert "seed" not in json.loads(text)["asked"]
+    assert record["task"]["group_sizes"] == task.group_sizes
+    assert len(record["bits"]) == 3
+    assert set(record["bits"][0]) == {"bit", "paid", "sex", "race"}
+    assert {g["group"]: sum(g["counts"]) for g in record["scores_by_group"] if g["column"] == "sex"} == (
+        fit.test_rows(task)[2].sex.value_counts().to_dict()
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"gamma": 0.1, "max_disparity": 0.1}])
+def test_limits_or_gamma(options):
+    with pytest.raises(ValueError, match="one of the two"):
+        FitOptions(**options)
