@@ -10,6 +10,7 @@ from fairbits.workflow import fit as fitting
 from fairbits.workflow.fit import FitOptions, fit_task
 from fairbits.workflow.record import fit_record
 from fairbits.workflow.task import make_task
+from fairbits.workflow.words import model_card, summary
 
 BRIEF = {"code_size": 3, "max_epochs": 3}
 
@@ -106,3 +107,25 @@ def test_the_record_is_json_and_holds_no_seed(certified, task):
 def test_limits_or_gamma(options):
     with pytest.raises(ValueError, match="one of the two"):
         FitOptions(**options)
+
+
+def test_the_words_say_what_the_numbers_say(certified, task):
+    fit, options, _ = certified
+    record = fit_record(fit, task, options, "table.csv")
+    text, card = summary(record), model_card(record)
+    assert text.startswith("Certified at 95% confidence, for the code of one draw")
+    assert f"{fit.certificate.total_variation:.3f}" in text
+    assert f"accuracy {fit.audit.task['one_draw_accuracy']:.3f}" in text
+    for group, size in task.group_sizes.items():
+        assert f"{group} {size:,}" in card
+    for line in fit.certificate.does_not_cover:
+        assert f"- {line}" in card
+    assert f"at most {fit.certificate.bounds[0].information:.4f}" in card
+    assert "| unmitigated |" in card
+
+
+def test_a_refusal_is_the_first_thing_said(certified, task):
+    fit, options, _ = certified
+    record = {**fit_record(fit, task, options, "t"), "certified": False, "refusal": "No model could be certified."}
+    assert summary(record).startswith("Not certified. No model")
+    assert "Not certified. No model" in model_card(record).splitlines()[2]

@@ -1,0 +1,132 @@
+"""A record in words: the verdict, the summary of the command line, the model card."""
+
+from typing import Any
+
+Record = dict[str, Any]
+
+
+def verdict(record: Record) -> str:
+    """Say in one or two sentences what was promised, or that nothing could be."""
+    gap = record["certificate"]["total_variation"]
+    confidence = f"{record['certificate']['confidence']:.0%}"
+    if not record["certified"]:
+        return f"Not certified. {record['refusal']}"
+    if record["asked"]["gamma"] is not None:
+        return (
+            f"No limit was asked for. Held-out rows prove, at {confidence} confidence: the rates of any decision made "
+            f"from one draw of the code differ between two groups by at most {gap:.3f}."
+        )
+    promise = record["certificate"]["promise"]
+    return f"Certified at {confidence} confidence, {promise} The bound of the kept model itself is {gap:.3f}."
+
+
+def price(record: Record) -> str:
+    """Say what the protection costs on the test rows."""
+    task, plain = record["audit"]["task"], _alternative(record, "unmitigated")
+    constant = _alternative(record, "constant")
+    return (
+        f"On {record['audit']['rows']:,} test rows the prediction from one draw has accuracy "
+        f"{task['one_draw_accuracy']:.3f} and AUC {task['one_draw_auc']:.3f}; an unprotected network has "
+        f"{plain['accuracy']:.3f} and {plain['auc']:.3f}; always saying the most frequent class is right in "
+        f"{constant['accuracy']:.3f}."
+    )
+
+
+def adversaries(record: Record) -> list[str]:
+    """Say for every sensitive column how well it can be told from one draw: reached, and proved impossible."""
+    lines = []
+    for found in record["audit"]["adversaries"]:
+        most = "" if found["at_most"] is None else f"; nobody can do better than {found['at_most']:.3f}"
+        lines.append(
+            f"{found['column']}: the best of our attacks ({found['by']}) surely tells the groups apart with a balanced "
+            f"accuracy of {found['reached']:.3f} (0.5 is guessing between two){most}."
+        )
+    return lines
+
+
+def summary(record: Record) -> str:
+    """Return the end of `fairbits fit`: a few lines for people who have never heard of mutual information."""
+    task = record["task"]
+    sizes = ", ".join(f"{group} {n:,}" for group, n in task["group_sizes"].items())
+    lines = [
+        verdict(record),
+        "",
+        price(record),
+        *adversaries(record),
+        "",
+        f"Predicts {task['label']}, forgets {', '.join(task['sensitive'])} ({sizes}).",
+        *task["notes"],
+        *(f"Mind: {concern}" for concern in record["concerns"]),
+    ]
+    return "\n".join(lines)
+
+
+def model_card(record: Record) -> str:
+    """Return the model card, Markdown."""
+    task, certificate, method = record["task"], record["certificate"], record["method"]
+    parts = [
+        f"# Model card: {task['label']} without {', '.join(task['sensitive'])}",
+        verdict(record),
+        "## What it does",
+        f"`{method['name']}` of fairbits {record['made']['fairbits']}, gamma {method['gamma']:g}. Every row becomes "
+        f"{method['code_size']} random bits; the class is predicted from them. The bits may be handed on: what is said "
+        "below holds for whoever receives one draw of them per person.",
+        "## Data",
+        f"{record['source']}; rows: {_listed(task['rows'])}. Groups: {_listed(task['group_sizes'])}.",
+        _bullets(task["notes"]),
+        "Columns:",
+        _bullets(task["columns"]),
+        "## Scores on the test rows",
+        _scores(record),
+        "## What others can learn from one draw",
+        _bullets(adversaries(record)),
+        "## Certificate",
+        _bounds(certificate),
+        certificate["covers"],
+        "It does not cover:",
+        _bullets(certificate["does_not_cover"]),
+        *(["## Mind", _bullets(record["concerns"])] if record["concerns"] else []),
+        f"Made on {record['made']['date']} with {_listed({k: v for k, v in record['made'].items() if k != 'date'})}.",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _alternative(record: Record, name: str) -> dict[str, float]:
+    return next(found["scores"] for found in record["alternatives"] if found["name"] == name)
+
+
+def _listed(values: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in values.items()
+    )
+
+
+def _bullets(lines: list[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _scores(record: Record) -> str:
+    """Return a table of the chosen model, averaged and from one draw, beside what it was measured against."""
+    task = record["audit"]["task"]
+    drawn = {name: task[f"one_draw_{name}"] for name in ("auc", "accuracy", "gpa", "audc", "discrimination")}
+    rows = {"this model, one draw": drawn, "this model, averaged over draws (not covered)": task}
+    rows |= {name: _alternative(record, name) for name in ("unmitigated", "logistic regression", "constant")}
+    lines = ["| | AUC | accuracy | GPA | AUDC | gap of predicted classes |", "|---|---|---|---|---|---|"]
+    for name, scores in rows.items():
+        cells = " | ".join(f"{scores[field]:.3f}" for field in drawn)
+        lines.append(f"| {name} | {cells} |")
+    return "\n".join(lines)
+
+
+def _bounds(certificate: dict[str, Any]) -> str:
+    lines = [
+        "| column | gap of any decision | balanced accuracy of any attack | information, bits | rows |",
+        "|---|---|---|---|---|",
+    ]
+    for b in certificate["bounds"]:
+        where = b["column"] if b["label"] is None else f"{b['column']} among {b['label']}"
+        lines.append(
+            f"| {where} | at most {b['total_variation']:.4f} | at most {b['balanced_accuracy']:.4f} | "
+            f"at most {b['information']:.4f} | {_listed(b['rows'])} |"
+        )
+    return "\n".join(lines)
