@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         VIBClassifier,
         fit_coarse_code,
     )
+    from fairbits.export import export_onnx
     from fairbits.path import TradeoffPath
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ __all__ = [
     "VanillaClassifier",
     "audit",
     "certify",
+    "export_onnx",
     "fit_coarse_code",
 ]
 
@@ -65,6 +67,7 @@ _HOMES = {
     "TradeoffPath": "path",
     "audit": "auditing",
     "certify": "certificate",
+    "export_onnx": "export",
 }
 
 

@@ -1,8 +1,17 @@
 """The examples run as they stand."""
 
+import json
 import runpy
+import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from fairbits import BinaryMIClassifier, TableEncoder, export_onnx
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -18,3 +27,65 @@ def test_a_forest_reads_what_the_correlation_remover_leaves(capsys, monkeypatch)
     auc = {line.split()[0]: float(line.split()[2]) for line in text.splitlines() if " AUC " in line}
     assert auc["logistic"] < 0.55
     assert auc["forest"] > 0.999
+
+
+# ---------------------------------------------------------------------- a consumer without torch
+
+
+def mixed_table(n, seed):
+    """Return numbers and texts with gaps, truth values, rare and constant columns."""
+    rng = np.random.default_rng(seed)
+    number = rng.normal(40, 12, n)
+    return pd.DataFrame(
+        {
+            "age": number.round(1),
+            "income": np.where(rng.random(n) < 0.2, np.nan, number * 1e3),
+            "half known": np.where(rng.random(n) < 0.5, np.nan, 7.0),
+            "job": rng.choice(["a", "b, c", 'd"', "é", "rare", f"only {seed}"], n, p=[0.3, 0.3, 0.2, 0.1, 0.05, 0.05]),
+            "colour": rng.choice(np.array(["red", "blue", None]), n),
+            "owner": rng.random(n) < 0.5,
+            "country": "NL",
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A fitted pipeline, its exported files, and a table it has not seen, also as a file."""
+    for library in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(library, reason="pip install 'fairbits[export]'")
+    folder, table, new = tmp_path_factory.mktemp("export"), mixed_table(600, 0), mixed_table(200, 1)
+    y = np.where(table["age"] > 40, "old", "young")
+    model = make_pipeline(TableEncoder(max_categories=5), BinaryMIClassifier(code_size=6, max_epochs=5, random_state=0))
+    model.fit(table, y, binarymiclassifier__sensitive_features=table["age"] % 2 > 1)
+    new.to_csv(folder / "new.csv", index=False)
+    return model, export_onnx(model, folder), new
+
+
+def test_the_consumer_encodes_a_table_as_the_encoder_does(exported):
+    model, folder, new = exported
+    example = runpy.run_path(str(EXAMPLES / "onnx_consumer.py"))
+    export = json.loads((folder / "export.json").read_text())
+    x = example["read_rows"](str(folder / "new.csv"), export)
+    np.testing.assert_array_equal(x, model[0].transform(new))
+    assert x.shape[1] == len(export["x"]["names"]) == 14
+    assert x.dtype == np.float32
+    numbers = {"table": None, "x": {"names": ["age", "age"]}}
+    np.testing.assert_allclose(example["read_rows"](str(folder / "new.csv"), numbers)[:, 1], new["age"])
+
+
+def test_the_consumer_predicts_from_fresh_bits_without_torch(exported):
+    model, folder, new = exported
+    example = str(EXAMPLES / "onnx_consumer.py")
+    program = f"import runpy, sys; runpy.run_path({example!r}, run_name='__main__'); print(*sys.modules)"
+    command = [sys.executable, "-c", program, str(folder), str(folder / "new.csv")]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines() for _ in range(2)]
+    assert not {"torch", "sklearn", "pandas", "fairbits"} & set(runs[0][-1].split())
+    codes, classes, chances = zip(*(line.split() for line in runs[0][:-1]), strict=True)
+    bits = np.array([list(map(int, code)) for code in codes])
+    probabilities = model[-1].decode(bits)
+    np.testing.assert_array_equal(classes, model.classes_[probabilities.argmax(1)])
+    np.testing.assert_allclose(np.array(chances, float), probabilities.max(1), atol=6e-4)
+    theta = model[-1].code_probabilities(model[0].transform(new))
+    assert np.abs((bits - theta).sum(0) / np.sqrt((theta * (1 - theta)).sum(0))).max() < 5
+    assert [line.split()[0] for line in runs[1][:-1]] != list(codes)

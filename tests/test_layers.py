@@ -74,6 +74,7 @@ def test_importing_fairbits_is_cheap():
 
 def test_using_an_estimator_loads_no_optional_package():
     optional = {"optuna", "matplotlib", "altair", "dask", "distributed", "wandb", "jinja2", "fairlearn", "aif360"}
+    optional |= {"onnx", "onnxscript", "onnxruntime"}
     assert not optional & modules_after("from fairbits import *; from fairbits.compare import *")
 
 

@@ -68,12 +68,12 @@ class VFAENet(nn.Module):
     def probabilities(self, x: Tensor) -> Tensor:
         """Return q(y | mean of q(z1|x,s)), averaged over s ~ p(s).  (n, classes)"""
         features = self.features(x)
-        return self.cells.mean(lambda s: torch.softmax(self.head(self.first(features, s).mean), -1), len(x))
+        return self.cells.mean(lambda s: torch.softmax(self.head(self.first(features, s).mean), -1), x.shape[0])
 
     def latent_mean(self, x: Tensor) -> Tensor:
         """Return the mean of z1 over s ~ p(s).  (n, m)"""
         features = self.features(x)
-        return self.cells.mean(lambda s: self.first(features, s).mean, len(x))
+        return self.cells.mean(lambda s: self.first(features, s).mean, x.shape[0])
 
     def latent_draw(self, x: Tensor, noise: Tensor) -> Tensor:
         """Draw s ~ p(s), then z1 ~ q(z1|x,s).  (n, m)"""

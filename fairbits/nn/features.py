@@ -69,7 +69,7 @@ class ConvolutionalFeatures(nn.Module):
         self.width = n_in * height * width
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.training:
+        if self.training or torch.onnx.is_in_onnx_export():
             return self._features(x)
         return torch.cat([self._features(part) for part in x.split(IMAGES_AT_ONCE)])
 
