@@ -79,9 +79,11 @@ def test_a_difference_takes_the_folds_that_both_have():
 
 
 def test_distances_and_objective_by_hand():
-    row = tuned_scores([search("BinaryMI", 0, scores(0.7, 0.1, 0.02))]).iloc[0]
+    drawn = {"one_draw_auc": 0.6, "one_draw_gpa": 0.05}
+    row = tuned_scores([search("BinaryMI", 0, {**scores(0.7, 0.1, 0.02), **drawn})]).iloc[0]
     assert row.distance == pytest.approx(0.4)
     assert row.audc_distance == pytest.approx(0.32)
+    assert row.one_draw_distance == pytest.approx(0.45)
     assert row.objective == pytest.approx(0.7 + 0.9 + 0.98)
 
 

@@ -20,6 +20,7 @@ SCORES = {
     "information": "I(T;S), bits ↓",
     "distance": "L1 to (1,1) of (AUC, 1-GPA) ↓",
     "audc_distance": "L1 to (1,1) of (AUC, 1-AUDC) ↓",
+    "one_draw_distance": "the first, of one draw ↓",
     "objective": "objective ↑",
 }
 NOTES = (
