@@ -108,6 +108,7 @@ def _describe(worker: Any, first: Any, table: Table) -> None:
             setattr(worker, name, getattr(first, name))
         elif hasattr(worker, name):
             delattr(worker, name)
+    worker.input_shape_ = table.x.shape[1:]
     worker.classes_ = table.classes
     worker.group_encoder_ = table.group_encoder
     worker.groups_ = [] if table.group_encoder is None else table.group_encoder.names_
