@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         VIBClassifier,
         fit_coarse_code,
     )
+    from fairbits.modelfile import ModelFileError, load, save
     from fairbits.path import TradeoffPath
 
 __version__ = "0.1.0"
@@ -42,6 +43,7 @@ __all__ = [
     "LFRClassifier",
     "LearnedMixinClassifier",
     "MissingSensitiveFeaturesWarning",
+    "ModelFileError",
     "ParityClassifier",
     "RUBiClassifier",
     "ReBiasClassifier",
@@ -54,6 +56,8 @@ __all__ = [
     "audit",
     "certify",
     "fit_coarse_code",
+    "load",
+    "save",
 ]
 
 # Loaded when first asked for: torch and scikit-learn take seconds, and `fairbits --help` needs neither.
@@ -61,10 +65,13 @@ _HOMES = {
     "Audit": "auditing",
     "Certificate": "certificate",
     "CertifiedClassifier": "certified",
+    "ModelFileError": "modelfile",
     "TableEncoder": "encoding",
     "TradeoffPath": "path",
     "audit": "auditing",
     "certify": "certificate",
+    "load": "modelfile",
+    "save": "modelfile",
 }
 
 
