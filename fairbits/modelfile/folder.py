@@ -6,6 +6,7 @@ import re
 import secrets
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -118,7 +119,10 @@ def write_folder(path: Path, files: dict[str, bytes], *, overwrite: bool, check:
             for name, data in {**files, MANIFEST: manifest(files)}.items():
                 _write_file(part / name, data)
             _sync_folder(part)
-            check(part)
+            try:
+                check(part)
+            except ModelFileError as error:
+                raise ModelFileError(str(error).replace(str(part), str(path))) from error
             _move(part, path)
         except BaseException:
             _remove(part)
@@ -170,10 +174,11 @@ def _move(part: Path, path: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Delete a folder of model files; anything else in it is left, and the folder with it."""
-    for name in (MANIFEST, MODEL, WEIGHTS):
-        (folder / name).unlink(missing_ok=True)
-    folder.rmdir()
+    """Delete a folder of model files, as far as it can be; anything else in it is left, and the folder with it."""
+    with suppress(OSError):
+        for name in (MANIFEST, MODEL, WEIGHTS):
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _write_file(file: Path, data: bytes) -> None:

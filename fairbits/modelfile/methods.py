@@ -52,7 +52,6 @@ def method_state(model: Any) -> MethodState:
         fingerprint=model.training_rows_.fingerprint,
         history=[{name: _number(value) for name, value in epoch.items()} for epoch in model.history_],
         best_epoch=model.best_epoch_,
-        n_iter=model.n_iter_,
         output=output_of(model),
     )
 
@@ -68,7 +67,7 @@ def restored_method(state: MethodState, read_weights: ReadWeights) -> InvariantC
     model.groups_ = [] if model.group_encoder_ is None else model.group_encoder_.names_
     model.training_rows_, model.ledger_ = SeenRows.of_table(state.fingerprint), ReleaseLedger()
     model.history_ = [{k: float(v) if isinstance(v, str) else v for k, v in epoch.items()} for epoch in state.history]
-    model.best_epoch_, model.n_iter_ = state.best_epoch, state.n_iter
+    model.best_epoch_, model.n_iter_ = state.best_epoch, model.history_[-1]["epoch"] + 1
     model.net_ = _network(model, read_weights)
     return set_output(model, state.output)
 

@@ -133,7 +133,6 @@ def _certified_state(model: Any) -> CertifiedState:
         chosen=model_state(model.estimator_),
         certificate=CertificateState.model_validate({**certificate, "bounds": list(certificate["bounds"])}),
         path=model.path_.to_dict("records"),
-        n_features_in=model.n_features_in_,
         output=output_of(model),
     )
 
@@ -163,7 +162,7 @@ def _restored_certified(state: CertifiedState, read_weights: ReadWeights) -> Any
     bounds = tuple(GroupBounds(**b.model_dump()) for b in state.certificate.bounds)
     model.certificate_ = Certificate(**{**content, "bounds": bounds})
     model.estimator_, model.path_ = chosen, pd.DataFrame(state.path)
-    model.classes_, model.n_features_in_ = method.classes_, state.n_features_in
+    model.classes_, model.n_features_in_ = method.classes_, chosen.n_features_in_
     return set_output(model, state.output)
 
 

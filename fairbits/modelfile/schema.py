@@ -11,6 +11,7 @@ MAX_CELLS = 2**15  # sensitive columns times classes: training may keep a part o
 
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**64)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+Gamma = Annotated[int | float, Field(ge=0, le=1)]
 Scalar = bool | Whole | float | str
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -45,7 +46,6 @@ class MethodState(State):
     fingerprint: Sha256  # of the training rows as a table
     history: Annotated[list[dict[str, Count | float | Literal["nan", "inf", "-inf"]]], Field(min_length=1)]
     best_epoch: Count
-    n_iter: Size
     output: Output
 
     @model_validator(mode="after")
@@ -56,6 +56,8 @@ class MethodState(State):
             raise ValueError(f"{len(self.feature_names_in)} feature names for {self.input_shape[0]} features")
         if self.groups is not None and len(self.groups.sizes) * len(self.classes.values) > MAX_CELLS:
             raise ValueError(f"{len(self.classes.values)} classes and {len(self.groups.sizes)} columns are too many")
+        if any(epoch.keys() != self.history[0].keys() for epoch in self.history):
+            raise ValueError("the epochs of the history have different terms")
         if self.best_epoch not in [epoch.get("epoch") for epoch in self.history]:
             raise ValueError(f"the best epoch, {self.best_epoch}, is not in the history")
         return self
@@ -98,8 +100,8 @@ class BoundsState(State):
     column: str
     label: Scalar | None
     rows: dict[str, Count]
-    total_variation: float
-    balanced_accuracy: float
+    total_variation: Annotated[float, Field(ge=0, le=1)]
+    balanced_accuracy: Annotated[float, Field(ge=0, le=1)]
     information: float
     estimated_total_variation: float
     estimated_information: float
@@ -128,7 +130,7 @@ class TemplateState(State):
     """In what the estimator that a certified classifier was given differs from the model it chose."""
 
     step: str | None  # the name of the method in the pipeline
-    gamma: float | Whole
+    gamma: Gamma
 
 
 class CertifiedState(State):
@@ -139,12 +141,11 @@ class CertifiedState(State):
     max_information: Share | None
     confidence: Share
     calibration_fraction: Share
-    gammas: Annotated[list[float | Whole], Field(min_length=1)]
+    gammas: Annotated[list[Gamma], Field(min_length=1)]
     template: TemplateState | None
     chosen: Annotated[MethodState | PipelineState, Field(discriminator="kind")]
     certificate: CertificateState
     path: list[dict[str, bool | Whole | float]]
-    n_features_in: Size
     output: Output
 
 
@@ -156,6 +157,6 @@ ModelState = Annotated[
 class FileState(State):
     """The whole of model.json."""
 
-    created: Annotated[str, Field(max_length=64)]
+    created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
     versions: dict[str, str]
     model: ModelState
