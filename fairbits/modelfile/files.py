@@ -14,7 +14,8 @@ from torch import Tensor
 
 import fairbits
 from fairbits.modelfile.error import said_of
-from fairbits.modelfile.folder import MODEL, WEIGHTS, read_manifest, read_sealed, write_folder
+from fairbits.modelfile.folder import write_folder
+from fairbits.modelfile.manifest import MODEL, WEIGHTS, read_manifest, read_sealed
 from fairbits.modelfile.models import method_of, model_state, restored_model
 from fairbits.modelfile.schema import FileState
 from fairbits.modelfile.strict_json import MAX_JSON, read_json, write_json

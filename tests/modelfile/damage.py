@@ -11,7 +11,7 @@ from copy import deepcopy
 
 import numpy as np
 
-from fairbits.modelfile.folder import BEGINNING, MANIFEST, MODEL, WEIGHTS, manifest
+from fairbits.modelfile.manifest import BEGINNING, MANIFEST, MODEL, WEIGHTS, manifest_of
 
 Files = dict[str, bytes]
 Mutation = Callable[[np.random.Generator, Files], Files]
@@ -188,7 +188,7 @@ def change_text(rng, data):
 
 def sealed(files):
     content = {name: files[name] for name in (MODEL, WEIGHTS) if name in files}
-    return {**files, MANIFEST: manifest(content)}
+    return {**files, MANIFEST: manifest_of(content)}
 
 
 def forged_model(rng, files):

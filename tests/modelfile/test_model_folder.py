@@ -1,5 +1,6 @@
 """Files that cannot be trusted are refused with a sentence that says why; files are written whole."""
 
+import hashlib
 import json
 import os
 import struct
@@ -22,8 +23,10 @@ from fairbits import (
     VanillaClassifier,
     VFAEClassifier,
 )
+from fairbits.modelfile import files as model_files
 from fairbits.modelfile import folder as model_folder
-from fairbits.modelfile.folder import MANIFEST, MODEL, WEIGHTS, manifest
+from fairbits.modelfile.manifest import MANIFEST, MODEL, WEIGHTS, manifest_of
+from fairbits.modelfile.strict_json import write_json
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +44,7 @@ def path(model, tmp_path):
 def seal(path):
     """Write a manifest that is right for the files as they are."""
     files = {name: (path / name).read_bytes() for name in (MODEL, WEIGHTS) if (path / name).exists()}
-    (path / MANIFEST).write_bytes(manifest(files))
+    (path / MANIFEST).write_bytes(manifest_of(files))
 
 
 def edit(path, change):
@@ -57,9 +60,9 @@ def edit_manifest(path, change):
     content = json.loads((path / MANIFEST).read_text())
     del content["manifest"]
     change(content)
-    head = model_folder.write_json(content).removesuffix(b"\n}\n")
-    content["manifest"] = {"size": len(head), "sha256": model_folder._sha256(head)}
-    (path / MANIFEST).write_bytes(model_folder.write_json(content))
+    head = write_json(content).removesuffix(b"\n}\n")
+    content["manifest"] = {"size": len(head), "sha256": hashlib.sha256(head).hexdigest()}
+    (path / MANIFEST).write_bytes(write_json(content))
 
 
 def edit_header(path, change):
@@ -447,8 +450,7 @@ def test_a_failure_leaves_what_was_there(model, path, step, overwrite, monkeypat
         raise OSError(28, "No space left on device")
 
     rename = os.rename
-    home = os if step == "rename" else __import__("fairbits.modelfile.files").modelfile.files
-    home = model_folder if step.startswith("_") else home
+    home = {"rename": os, "read_manifest": model_files}.get(step, model_folder)
     with monkeypatch.context() as patched:
         patched.setattr(home, step, fail)
         with pytest.raises(ModelFileError, match="No space left"):
