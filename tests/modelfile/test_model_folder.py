@@ -96,7 +96,17 @@ def test_every_accident_is_found(path, name, damage):
         middle = len(data) // 2
         changed = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
         file.write_bytes({"changed": changed, "cut off": data[:-1], "longer": data + b" ", "empty": b""}[damage])
-    with pytest.raises(ModelFileError, match=name):
+    with pytest.raises(ModelFileError, match=f"{name} is a link" if damage == "a link" else name):
+        fairbits.load(path)
+
+
+@pytest.mark.parametrize("part", ["size", "sha256"])
+def test_the_manifest_knows_its_own_size_and_digest(path, part):
+    text = (path / MANIFEST).read_text()
+    own = str(json.loads(text)["manifest"][part])
+    other = own[:-1] + ("1" if own[-1] != "1" else "2")
+    (path / MANIFEST).write_text(text.replace(own, other))
+    with pytest.raises(ModelFileError, match=r"manifest\.json has been changed or damaged"):
         fairbits.load(path)
 
 
@@ -169,6 +179,7 @@ def set_setting(**settings):
         (lambda m: m.pop("history"), "Field required"),
         (lambda m: m.update(input_shape=[10**9]), "needs"),
         (lambda m: m.update(input_shape=[1, 2]), "neither"),
+        (lambda m: m.update(input_shape=["3"]), "input_shape.0: Input should be a valid integer"),
         (lambda m: m.update(feature_names_in=["a"]), "1 feature names for 3"),
         (lambda m: m.update(best_epoch=7777), "not in the history"),
         (lambda m: m["history"][0].pop("information"), "different terms"),

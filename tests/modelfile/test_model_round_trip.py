@@ -252,6 +252,7 @@ def test_a_loaded_model_can_be_copied_saved_and_fitted_again(cls, tmp_path):
     loaded = again(model, tmp_path)
     for other in (copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded)), again(loaded, tmp_path / "2")):
         same_answers(model, other, X)
+    assert not [name for name, buffer in loaded.net_.named_buffers() if buffer.is_meta]
     loaded.set_params(random_state=0).fit(X, y, sensitive_features=s)
     same_answers(model, loaded, X)
 
