@@ -4,9 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fairbits.modelfile.encoder_schema import MAX_TEXT, Count, GroupsState, Output, Size, State, TableState
+from fairbits.modelfile.encoder_schema import Count, GroupsState, Output, Size, State, TableState
 
 MAX_LAYERS = 256
+MAX_LABELS = 2**22  # characters of all labels
 MAX_CELLS = 2**15  # sensitive columns times classes: training may keep a part of the network for each
 
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**64)]
@@ -28,7 +29,7 @@ class LabelState(State):
 
     @model_validator(mode="after")
     def _check(self) -> "LabelState":
-        if self.width * len(self.values) > MAX_TEXT:
+        if self.width * len(self.values) > MAX_LABELS:
             raise ValueError(f"{len(self.values)} labels of {self.width} characters are too many")
         return self
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import time
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def works(model, rows) -> bool:
     if not hasattr(model, "predict_proba"):
         return hasattr(model, "transform")
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             return model.predict_proba(rows).shape == (len(rows), len(model.classes_))
     except ValueError:
         return True
