@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         fit_coarse_code,
     )
     from fairbits.export import export_onnx
+    from fairbits.modelfile import ModelFileError, load, save
     from fairbits.path import TradeoffPath
 
 __version__ = "0.1.0"
@@ -43,6 +44,7 @@ __all__ = [
     "LFRClassifier",
     "LearnedMixinClassifier",
     "MissingSensitiveFeaturesWarning",
+    "ModelFileError",
     "ParityClassifier",
     "RUBiClassifier",
     "ReBiasClassifier",
@@ -56,6 +58,8 @@ __all__ = [
     "certify",
     "export_onnx",
     "fit_coarse_code",
+    "load",
+    "save",
 ]
 
 # Loaded when first asked for: torch and scikit-learn take seconds, and `fairbits --help` needs neither.
@@ -63,11 +67,14 @@ _HOMES = {
     "Audit": "auditing",
     "Certificate": "certificate",
     "CertifiedClassifier": "certified",
+    "ModelFileError": "modelfile",
     "TableEncoder": "encoding",
     "TradeoffPath": "path",
     "audit": "auditing",
     "certify": "certificate",
     "export_onnx": "export",
+    "load": "modelfile",
+    "save": "modelfile",
 }
 
 

@@ -1,7 +1,7 @@
 """Recognise rows seen before: those a model was trained on, and tables whose codes were drawn already."""
 
 import hashlib
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -47,10 +47,18 @@ class SeenRows:
 
     def __init__(self, hashes: np.ndarray, index: np.ndarray | None = None):
         self.fingerprint = table_fingerprint(hashes)
-        self.hashes, self.index = hashes, index
+        self.hashes: np.ndarray | None = hashes
+        self.index = index
 
     def __getstate__(self) -> dict[str, Any]:
         return {"fingerprint": self.fingerprint, "hashes": None, "index": None}
+
+    @classmethod
+    def of_table(cls, fingerprint: str) -> Self:
+        """Return what recognises a table of which no more than the fingerprint is known."""
+        seen = cls.__new__(cls)
+        seen.fingerprint, seen.hashes, seen.index = fingerprint, None, None
+        return seen
 
     def come_back(self, hashes: np.ndarray, index: np.ndarray | None = None) -> str | None:
         """Say why rows look like these ones, or return None; repeated content alone is no reason."""

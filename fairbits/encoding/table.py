@@ -131,6 +131,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder.n_features_in_ = len(encoder.features_)
         if state["feature_names_in"] is not None:
             encoder.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
+        encoder._check_outputs()
         return encoder
 
     def __sklearn_tags__(self):

@@ -1,7 +1,7 @@
 """Inputs and groups as columns of numbers, for networks that reconstruct the first and are told the second."""
 
+import math
 from collections.abc import Callable, Sequence
-from itertools import product
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,15 @@ def joint_groups(s: Tensor, sizes: Sequence[int]) -> Tensor:
     return number
 
 
+def _combinations(number: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Return the groups behind numbers (n,), the inverse of `joint_groups`.  (n, columns)"""
+    columns = []
+    for size in reversed(sizes):
+        columns.append(number % size)
+        number = number // size
+    return torch.stack(columns[::-1], -1) if columns else number.new_zeros(len(number), 0)
+
+
 class GroupCells(nn.Module):
     """The combinations of the groups of all sensitive columns, and the share of each among the training rows.
 
@@ -56,9 +65,9 @@ class GroupCells(nn.Module):
     def __init__(self, sizes: Sequence[int]):
         super().__init__()
         self.sizes = tuple(sizes)
-        cells = torch.tensor(list(product(*map(range, self.sizes))), dtype=torch.long)
-        self.register_buffer("codes", indicators(cells, self.sizes))
-        self.register_buffer("shares", torch.full((len(cells),), 1 / len(cells)))
+        count = math.prod(self.sizes)
+        self.register_buffer("codes", indicators(_combinations(torch.arange(count), self.sizes), self.sizes))
+        self.register_buffer("shares", torch.full((count,), 1 / count))
 
     def count(self, s: Tensor, weight: Tensor) -> None:
         """Set the shares to those among rows of groups s (n, columns) and weights (n,)."""

@@ -63,8 +63,10 @@ class CodeNet(nn.Module):
         self.logits = linear(width, code_size)
         self.activation = StochasticBinary(temperature, noise_floor)
         self.head = linear(code_size, n_classes)
-        draws = torch.quasirandom.SobolEngine(code_size, scramble=True, seed=0).draw(FIXED_DRAWS)
-        self.register_buffer("fixed_noise", draws, persistent=False)
+        draws = torch.empty(FIXED_DRAWS, code_size)
+        if not draws.is_meta:  # a network of shapes alone needs no numbers
+            draws = torch.quasirandom.SobolEngine(code_size, scramble=True, seed=0).draw(FIXED_DRAWS)
+        self.register_buffer("fixed_noise", draws)  # persistent: predictions of wide codes depend on it
 
     @property
     def noise_size(self) -> int:

@@ -1,0 +1,264 @@
+"""A loaded model is the saved one, but for its seed and its memory of single rows."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from battery import CODES, ESTIMATORS, problem, quick
+from model_zoo import certified, images, mixed_table, pipeline
+from sklearn.base import clone
+
+import fairbits
+from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TableEncoder, VanillaClassifier, VFAEClassifier
+from fairbits.certificate import TrainingRowsWarning
+from fairbits.encoding import GroupEncoder
+
+
+def again(model, tmp_path):
+    """The model after a journey through a file."""
+    fairbits.save(model, tmp_path / "model")
+    return fairbits.load(tmp_path / "model")
+
+
+def assert_same(model, loaded, X):
+    """Same attributes, settings, predictions and, with the same seed, draws."""
+    assert type(loaded) is type(model)
+    assert vars(loaded).keys() == vars(model).keys()
+    forgotten = {"random_state", "device", "verbose"}
+    settings, own = model.get_params(), loaded.get_params()
+    assert {k: v for k, v in own.items() if k not in forgotten} == {
+        k: v for k, v in settings.items() if k not in forgotten
+    }
+    assert loaded.random_state is None
+    assert loaded.groups_ == model.groups_
+    assert loaded.classes_.dtype == model.classes_.dtype
+    np.testing.assert_array_equal(loaded.classes_, model.classes_)
+    assert repr(loaded.history_) == repr(model.history_)
+    assert (loaded.best_epoch_, loaded.n_iter_) == (model.best_epoch_, model.n_iter_)
+    same_answers(model, loaded, X)
+    loaded = copy.copy(loaded).set_params(random_state=model.random_state)
+    drawn, expected = loaded.transform(X), model.transform(X)
+    assert type(drawn) is type(expected)
+    assert np.asarray(drawn).dtype == np.asarray(expected).dtype
+    np.testing.assert_array_equal(drawn, expected)
+
+
+def same_answers(model, loaded, X):
+    for name in ("predict_proba", "predict", "code_probabilities", "get_feature_names_out"):
+        if hasattr(model, name):
+            answer, expected = (getattr(m, name)(*[X] * (name != "get_feature_names_out")) for m in (loaded, model))
+            assert answer.dtype == expected.dtype
+            np.testing.assert_array_equal(answer, expected)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_every_method(cls, tmp_path):
+    X, y, s = problem()
+    frame = pd.DataFrame(X, columns=["a", "b", "ü"])
+    model = quick(cls).fit(frame, y, sensitive_features=pd.Series(s, name="sex"))
+    loaded = again(model, tmp_path)
+    assert_same(model, loaded, frame)
+    assert list(loaded.feature_names_in_) == ["a", "b", "ü"]
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_every_method_on_images(cls, tmp_path):
+    model, pictures = images(cls)
+    assert_same(model, again(model, tmp_path), pictures)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_every_method_without_groups(cls, tmp_path):
+    X, y, _ = problem(n=200)
+    model = quick(cls).fit(X, y)
+    loaded = again(model, tmp_path)
+    assert loaded.group_encoder_ is None
+    assert_same(model, loaded, X)
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings"),
+    [
+        (BinaryMIClassifier, {"groups": "each"}),
+        (BinaryMIClassifier, {"code_size": 14}),  # predictions by fixed draws
+        (BinaryMIClassifier, {"condition_on_label": True, "hidden_sizes": (4, 3)}),
+        (BinaryMIClassifier, {"running_tables": False, "temperature": 0.5, "noise_floor": 0.1}),
+        (BinaryBernoulliClassifier, {"binary": True, "prediction": "expected"}),
+        (BinaryBernoulliClassifier, {"prior_correction": True, "leakage_rows": "independent"}),
+        (BinaryBernoulliClassifier, {"gamma": 1, "selection": "last", "learning_rate": np.float32(0.01)}),
+        (VFAEClassifier, {"groups": "each"}),
+        (VFAEClassifier, {"encode_sensitive": False, "representation": "mean"}),
+    ],
+)
+def test_settings_and_several_sensitive_columns(cls, settings, tmp_path):
+    X, y, s = problem(n_classes=3)
+    both = pd.DataFrame({"sex": np.array(["f", "m"])[s], "age": np.random.default_rng(3).uniform(18, 80, len(s))})
+    with pytest.warns(UserWarning, match="quantiles"):
+        model = quick(cls, **settings).fit(X, y, sensitive_features=both)
+    loaded = again(model, tmp_path)
+    assert_same(model, loaded, X)
+    encoder, expected = loaded.group_encoder_, model.group_encoder_
+    np.testing.assert_array_equal(encoder.transform(both), expected.transform(both))
+    assert encoder.state() == expected.state()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array(["no", "ja"]),
+        np.array(["no", "ja"], dtype="<U20"),
+        np.array(["no", "ja"], dtype=object),
+        np.array([False, True]),
+        np.array([-3, 7], dtype=np.int8),
+        np.array([2**40, 2**41]),
+        np.array([1.0, 2.0], dtype=np.float32),
+    ],
+    ids=lambda names: f"{names.dtype}-{names[0]}",
+)
+def test_labels_keep_value_and_type(names, tmp_path):
+    X, y, _ = problem(n=200)
+    model = quick(VanillaClassifier).fit(X, names[y])
+    assert_same(model, again(model, tmp_path), X)
+
+
+def test_rows_without_label(tmp_path):
+    X, y, s = problem()
+    y[::5] = -1
+    model = quick(BinaryMIClassifier, unlabelled=-1).fit(X, y, sensitive_features=s)
+    assert_same(model, again(model, tmp_path), X)
+
+
+@pytest.mark.parametrize("output", [None, "pandas"])
+def test_a_pipeline_of_a_mixed_table(output, tmp_path):
+    model, table, _ = pipeline()
+    if output:
+        model = model.set_output(transform=output)
+        model.fit(table, mixed_table()[1], binarymiclassifier__sensitive_features=mixed_table()[2])
+    loaded = again(model, tmp_path)
+    assert [name for name, _ in loaded.steps] == ["tableencoder", "binarymiclassifier"]
+    odd = mixed_table(seed=5)[0]
+    odd.loc[0, "job"], odd.loc[1, "score"] = "unseen", np.inf
+    same_answers(model, loaded, odd)
+    encoded, expected = loaded[0].transform(odd), model[0].transform(odd)
+    assert type(encoded) is type(expected)
+    np.testing.assert_array_equal(encoded, expected)
+    assert loaded[0].state() == model[0].state()
+    assert loaded[0].describe() == model[0].describe()
+    assert_same(model[-1], loaded[-1], expected)
+
+
+@pytest.mark.filterwarnings("ignore::fairbits.certificate.SmallGroupWarning")
+def test_what_is_measured_about_it(tmp_path):
+    model, table, s = pipeline(groups="each")
+    loaded = again(model, tmp_path)
+    fresh, labels, groups = mixed_table(400, seed=9)
+    x = model[0].transform(fresh)
+    assert loaded[-1].information(x, sensitive_features=groups) == model[-1].information(x, sensitive_features=groups)
+    certificates = [m[-1].certify(x, sensitive_features=groups) for m in (loaded, model)]
+    assert certificates[0].bounds == certificates[1].bounds
+    found, expected = (m[-1].concerns(model[0].transform(table), None, s) for m in (loaded, model))
+    assert list(map(str, found)) == list(map(str, expected))
+    audits = [fairbits.audit(m, fresh, labels, sensitive_features=groups).to_dict() for m in (loaded, model)]
+    for found in audits:
+        found["certificate"].pop("seeded")  # it was with the saved one
+        found["certificate"].pop("does_not_cover")
+    assert audits[0] == audits[1]
+
+
+def test_training_rows_are_recognised_as_a_table(tmp_path):
+    X, y, s = problem()
+    loaded = again(quick(BinaryMIClassifier).fit(X, y, sensitive_features=s), tmp_path)
+    with pytest.warns(TrainingRowsWarning, match="same table"):
+        loaded.certify(X[::-1], sensitive_features=s[::-1])
+
+
+def test_a_certified_classifier(tmp_path):
+    model, table, _ = certified()
+    loaded = again(model, tmp_path)
+    assert loaded.certificate_ == model.certificate_
+    assert str(loaded.certificate_) == str(model.certificate_)
+    pd.testing.assert_frame_equal(loaded.path_, model.path_)
+    same_answers(model, loaded, table)
+    assert_same(model.estimator_[-1], loaded.estimator_[-1], model.estimator_[0].transform(table))
+    assert vars(loaded).keys() == vars(model).keys()
+    settings, own = (m.get_params(deep=False) for m in (model, loaded))
+    given, template = settings.pop("estimator"), own.pop("estimator")
+    assert own == {**settings, "random_state": None}
+    assert repr(template) == repr(clone(given).set_params(binarymiclassifier__random_state=None))
+    assert not hasattr(template[-1], "net_")
+    fresh, _, groups = mixed_table(2000, seed=9)
+    certificates = [fairbits.certify(m, fresh, sensitive_features=groups[["sex"]]) for m in (model, loaded)]
+    assert certificates[0].bounds == certificates[1].bounds
+
+
+def test_a_certified_classifier_of_the_default_method(tmp_path):
+    model, _, _ = certified()
+    model.estimator, model.estimator_ = None, model.estimator_[-1]
+    loaded = again(model, tmp_path)
+    assert loaded.estimator is None
+    assert loaded.estimator_.gamma == model.estimator_.gamma
+
+
+def test_encoders_alone(tmp_path):
+    table, _, s = mixed_table()
+    encoder = (
+        TableEncoder(max_categories=2, dtype=np.float64, impute="median").fit(table).set_output(transform="pandas")
+    )
+    fairbits.save(encoder, tmp_path / "table")
+    loaded = fairbits.load(tmp_path / "table")
+    pd.testing.assert_frame_equal(loaded.transform(table), encoder.transform(table))
+    assert loaded.get_params() == encoder.get_params()
+    assert not (tmp_path / "table" / "weights.safetensors").exists()
+    groups = GroupEncoder().fit(s)
+    fairbits.save(groups, tmp_path / "groups")
+    np.testing.assert_array_equal(fairbits.load(tmp_path / "groups").transform(s), groups.transform(s))
+
+
+@pytest.mark.parametrize("seed", [987654321, np.random.RandomState(987654321)], ids=["int", "generator"])
+def test_no_seed_and_no_row_enters_the_file(seed, tmp_path):
+    X, y, s = problem()
+    frame = pd.DataFrame(X, columns=list("abc"), index=[f"person{i}" for i in range(len(X))])
+    model = quick(BinaryMIClassifier, random_state=seed).fit(frame, y, sensitive_features=s)
+    model.transform(frame)
+    state = np.random.RandomState(987654321).get_state()[1]
+    loaded = again(model, tmp_path)
+    content = b"".join(file.read_bytes() for file in (tmp_path / "model").iterdir())
+    hidden = [b"987654321", b"person", b"random_state", str(state[5]).encode(), state[:2].tobytes()]
+    hidden += [int(h).to_bytes(8, "little") for h in model.training_rows_.hashes]
+    hidden += [str(h).encode() for h in model.training_rows_.hashes] + [row.tobytes() for row in X.astype(np.float32)]
+    assert not [part for part in hidden if part in content]
+    assert loaded.training_rows_.hashes is None
+    assert loaded.training_rows_.index is None
+    assert not loaded.ledger_.tables
+    assert not np.array_equal(loaded.transform(frame), fairbits.load(tmp_path / "model").transform(frame))  # fresh bits
+
+
+def test_loading_leaves_the_generators_alone(tmp_path):
+    X, y, s = problem(200)
+    fairbits.save(quick(VFAEClassifier).fit(X, y, sensitive_features=s), tmp_path / "model")
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    fairbits.load(tmp_path / "model")
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("cls", [*CODES, VFAEClassifier])
+def test_a_loaded_model_can_be_copied_saved_and_fitted_again(cls, tmp_path):
+    X, y, s = problem()
+    model = quick(cls).fit(X, y, sensitive_features=s)
+    loaded = again(model, tmp_path)
+    for other in (copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded)), again(loaded, tmp_path / "2")):
+        same_answers(model, other, X)
+    assert not [name for name, buffer in loaded.net_.named_buffers() if buffer.is_meta]
+    loaded.set_params(random_state=0).fit(X, y, sensitive_features=s)
+    same_answers(model, loaded, X)
+
+
+def test_learning_curves_that_left_the_numbers(tmp_path):
+    X, y, _ = problem(200)
+    model = quick(VanillaClassifier).fit(X, y)
+    model.history_[0].update(total=float("nan"), cross_entropy=float("inf"), validation_total=-float("inf"))
+    assert repr(again(model, tmp_path).history_) == repr(model.history_)
