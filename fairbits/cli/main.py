@@ -61,6 +61,65 @@ def path(
 
 
 @app.command()
+def fit(
+    table: Annotated[str, typer.Argument(help="A CSV or Parquet file, or compas, adult or bank.")],
+    label: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    sensitive: Annotated[str | None, typer.Option(help="The columns to forget, with commas between.")] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the model and what is known of it.")
+    ] = Path("fairbits-model"),
+    max_disparity: Annotated[
+        float | None, typer.Option(help="Prove that decisions differ between groups by at most this rate.")
+    ] = None,
+    max_information: Annotated[
+        float | None, typer.Option(help="Prove that the code tells at most so many bits about the groups.")
+    ] = None,
+    gamma: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Instead of a limit: the weight of forgetting.")
+    ] = None,
+    code_size: Annotated[int, typer.Option(min=1, max=16, help="Random bits per row.")] = 12,
+    drop: Annotated[str | None, typer.Option(help="Columns to leave out, with commas between.")] = None,
+    bins: Annotated[int, typer.Option(min=2, help="Groups that a sensitive column of numbers is cut into.")] = 4,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the proof.")] = 0.95,
+    epochs: Annotated[int, typer.Option(min=1, help="Most passes over the training rows.")] = 40,
+    separator: Annotated[str | None, typer.Option(help="Of the columns of a CSV; found if not given.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of a CSV, such as latin-1; UTF-8 if not given.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the record instead of words.")] = False,
+) -> None:
+    """Fit a model that forgets sensitive columns, prove what it still tells, and write it to a folder.
+
+    Without a limit or a gamma, decisions are proved to differ by at most 0.1. Exit code 3: the limit was not proved.
+    """
+    from fairbits.cli.fit import run_fit
+    from fairbits.workflow.fit import FitOptions
+
+    if max_disparity is None and max_information is None and gamma is None:
+        max_disparity = 0.1
+    options = FitOptions(
+        max_disparity=max_disparity,
+        max_information=max_information,
+        gamma=gamma,
+        code_size=code_size,
+        confidence=confidence,
+        max_epochs=epochs,
+    )
+    run_fit(
+        table,
+        label,
+        _names(sensitive),
+        output,
+        options,
+        reading={"separator": separator, "encoding": encoding},
+        task={"drop": _names(drop), "n_bins": bins},
+        as_json=as_json,
+    )
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in text.split(",")] if text else []
+
+
+@app.command()
 def reproduce(
     experiment: Annotated[
         str,

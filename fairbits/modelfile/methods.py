@@ -46,6 +46,7 @@ def method_state(model: Any) -> MethodState:
         name=type(model).__name__,
         settings={name: plain(getattr(model, name)) for name in kept_settings(type(model))},
         input_shape=[int(size) for size in model.input_shape_],
+        input_dtype=model.input_dtype_,
         feature_names_in=None if names is None else [str(name) for name in names],
         classes=label_state(model.classes_),
         groups=None if model.group_encoder_ is None else groups_state(model.group_encoder_),
@@ -60,6 +61,7 @@ def restored_method(state: MethodState, read_weights: ReadWeights) -> InvariantC
     """Return the fitted method; no memory is taken for weights before they are known to be the network's."""
     model = _with_settings(state)
     model.input_shape_, model.n_features_in_ = tuple(state.input_shape), state.input_shape[0]
+    model.input_dtype_ = state.input_dtype
     if state.feature_names_in is not None:
         model.feature_names_in_ = np.array(state.feature_names_in, dtype=object)
     model.classes_ = labels(state.classes)

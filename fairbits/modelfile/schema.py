@@ -41,6 +41,7 @@ class MethodState(State):
     name: str
     settings: dict[str, Scalar | Annotated[list[Size], Field(max_length=MAX_LAYERS)] | None]
     input_shape: list[Size]
+    input_dtype: Literal["float32", "uint8"]
     feature_names_in: list[str] | None
     classes: LabelState
     groups: GroupsState | None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder
+from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder, TableEncoder
 
 MOST_CLASSES = 20
 FEWEST_ROWS = 200  # in all: a quarter of them certifies
@@ -53,7 +53,15 @@ def make_task(
     X = table.drop(columns=[label, *sensitive, *drop])
     if not X.shape[1]:
         raise ValueError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
-    return Task(X, y, s, label, groups, sizes, [*notes, *more, *said])
+    X, left_out = _without_identifiers(X)
+    return Task(X, y, s, label, groups, sizes, [*notes, *more, *said, *left_out])
+
+
+def _without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Leave out columns that number or name the rows; a part of the rows would not show it any more."""
+    reasons = TableEncoder().fit(X).dropped_
+    found = {name: reason for name, reason in reasons.items() if reason.startswith("identifier")}
+    return X.drop(columns=list(found)), [f"{name} was left out, {reason}." for name, reason in found.items()]
 
 
 def _check_columns(table: pd.DataFrame, label: str, sensitive: Sequence[str], drop: Sequence[str]) -> None:

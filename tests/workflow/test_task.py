@@ -67,6 +67,15 @@ def test_large_crossings_are_crossed():
     assert len(task.group_sizes) == 6
 
 
+def test_columns_that_number_or_name_the_rows_are_left_out():
+    named = [f"person {i}" for i in range(400)]
+    task = make_task(table(id=np.random.default_rng(0).permutation(400), name=named), "approved", ["sex"])
+    assert list(task.X.columns) == ["income", "job", "age"]
+    assert [note.split(",")[0] for note in task.notes] == ["id was left out", "name was left out"]
+    with pytest.raises(ValueError, match="nothing left to encode, every column was dropped"):
+        make_task(table(id=np.arange(400)), "approved", ["sex"], drop=["income", "job", "age"])
+
+
 def test_dates_of_birth_are_sensitive_too():
     born = pd.to_datetime("1950-01-01") + pd.to_timedelta(np.random.default_rng(0).integers(0, 20000, 400), "D")
     task = make_task(table(born=born), "approved", ["born"])

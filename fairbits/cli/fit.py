@@ -1,0 +1,79 @@
+"""`fairbits fit`: from a table to a folder with a model and what is known about it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from rich.console import Console
+
+from fairbits import datasets
+from fairbits.modelfile import save
+from fairbits.records import replace_file
+from fairbits.workflow.files import read_file
+from fairbits.workflow.fit import FitOptions, fit_task
+from fairbits.workflow.record import fit_record
+from fairbits.workflow.task import make_task
+from fairbits.workflow.words import model_card, summary
+
+SHIPPED = ("compas", "adult", "bank")
+STAGES = {
+    "training": "training a path of models and certifying them",
+    "alternatives": "training the models to compare with",
+    "audit": "attacking the code on the test rows",
+}
+NOT_CERTIFIED = 3  # exit code
+
+
+def run_fit(
+    table: str,
+    label: str | None,
+    sensitive: list[str],
+    output: Path,
+    options: FitOptions,
+    *,
+    reading: dict[str, Any],
+    task: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Read, fit, write the folder, and say the outcome in words (or as JSON)."""
+    console = Console(stderr=as_json)
+    frame, notes, label, sensitive = _read(table, label, sensitive, reading)
+    if output.exists() and any(output.iterdir()):
+        raise ValueError(f"{output} is not empty; name another folder with -o, or move that one away.")
+    torch.set_num_threads(1)  # on a busy machine threads wait for each other
+    made = make_task(frame, label, sensitive, **task)
+    made.notes[:0] = notes
+    console.print(f"{len(made.y):,} rows, {made.X.shape[1]} columns to predict {label} from.", highlight=False)
+    with console.status("reading") as status:
+        fit = fit_task(made, options, lambda stage: status.update(STAGES[stage]))
+    record = fit_record(fit, made, options, Path(table).name)
+    _write(output, fit.model, record)
+    if as_json:
+        print(json.dumps(record))
+    else:
+        console.print(summary(record), highlight=False, markup=False)
+        console.print(f"\nWritten to {output}: model, audit.json, model_card.md", highlight=False)
+    if not fit.certified:
+        raise SystemExit(NOT_CERTIFIED)
+
+
+def _read(table: str, label: str | None, sensitive: list[str], reading: dict[str, Any]) -> tuple:
+    """Return the table, what was said in reading it, and the names of label and sensitive columns."""
+    if table in SHIPPED and not Path(table).exists():
+        data = getattr(datasets, f"load_{table}")()
+        own = pd.DataFrame({data.target_name: data.y.to_numpy(), data.s.name: data.s.to_numpy()})
+        frame = pd.concat([data.X.reset_index(drop=True), own], axis=1)
+        return frame, list(data.caveats), label or data.target_name, sensitive or [data.s.name]
+    if label is None or not sensitive:
+        raise ValueError("Say what to predict and what to forget: --label COLUMN --sensitive COLUMN[,COLUMN...].")
+    read = read_file(table, **reading)
+    return read.frame, read.notes, label, sensitive
+
+
+def _write(output: Path, model: Any, record: dict[str, Any]) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    save(model, output / "model")
+    replace_file(output / "audit.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
+    replace_file(output / "model_card.md", model_card(record))
