@@ -43,7 +43,8 @@ class HSICClassifier(PenalisedClassifier):
     --------
     >>> from fairbits.datasets import make_shifted_bits
     >>> data = make_shifted_bits(200, random_state=0)
-    >>> model = HSICClassifier(gamma=0.3, min_steps=50, max_epochs=5).fit(data.X, data.y, sensitive_features=data.s)
+    >>> model = HSICClassifier(gamma=0.3, min_steps=50, max_epochs=5, random_state=0)
+    >>> model = model.fit(data.X, data.y, sensitive_features=data.s)
     >>> model.transform(data.X).shape
     (200, 64)
     """

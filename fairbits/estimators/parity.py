@@ -42,7 +42,8 @@ class ParityClassifier(PenalisedClassifier):
     --------
     >>> from fairbits.datasets import make_shifted_bits
     >>> data = make_shifted_bits(200, random_state=0)
-    >>> model = ParityClassifier(gamma=0.7, min_steps=50, max_epochs=5).fit(data.X, data.y, sensitive_features=data.s)
+    >>> model = ParityClassifier(gamma=0.7, min_steps=50, max_epochs=5, random_state=0)
+    >>> model = model.fit(data.X, data.y, sensitive_features=data.s)
     >>> model.predict_proba(data.X).shape
     (200, 2)
     """

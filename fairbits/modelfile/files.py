@@ -44,7 +44,7 @@ def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> Non
     >>> from fairbits import VanillaClassifier, load, save
     >>> from fairbits.datasets import make_shifted_bits
     >>> data = make_shifted_bits(200, random_state=0)
-    >>> model = VanillaClassifier(max_epochs=2, min_steps=0).fit(data.X, data.y)
+    >>> model = VanillaClassifier(max_epochs=20, random_state=0).fit(data.X, data.y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(model, f"{folder}/model")
     ...     bool((load(f"{folder}/model").predict_proba(data.X) == model.predict_proba(data.X)).all())
