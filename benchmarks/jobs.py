@@ -1,12 +1,13 @@
 """Jobs whose outcomes are kept: one JSON line each, in a folder of records; what has its line is not run again."""
 
-import importlib.metadata
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+from fairbits.records import append_record, read_records, versions
 
 OUTCOME = ("scores", "result", "made_by")  # what a record has beyond its job
 
@@ -15,8 +16,7 @@ def made_by() -> dict[str, str]:
     """Return the commit and the versions of the code that is loaded."""
     command = ["git", "describe", "--always", "--dirty"]
     commit = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent)
-    versions = {name: importlib.metadata.version(name) for name in ("fairbits", "torch", "scikit-learn", "numpy")}
-    return {"commit": commit.stdout.strip(), **versions}
+    return {"commit": commit.stdout.strip(), **versions()}
 
 
 MADE_BY = made_by()  # at the start: commits made during a long run are not what runs
@@ -33,14 +33,8 @@ def key(job: dict[str, Any]) -> str:
 
 def read(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the records by job; a line that a crash has torn is left out."""
-    records = {}
-    for line in (line for file in sorted(folder.glob("*.jsonl")) for line in file.read_text().splitlines()):
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        records[key(record)] = record
-    return records
+    records = (record for file in sorted(folder.glob("*.jsonl")) for record in read_records(file))
+    return {key(record): record for record in records}
 
 
 def run_missing(
@@ -63,16 +57,9 @@ def run_missing(
     done = read(folder)
     for job in progress([job for job in wanted if key(job) not in done]):
         record = {**job, **run(job), "made_by": MADE_BY}
-        append(folder / f"{job[file_by]}.jsonl", record)
+        append_record(folder / f"{job[file_by]}.jsonl", record)
         done[key(job)] = record
     return done
-
-
-def append(file: Path, record: dict[str, Any]) -> None:
-    """Add a record in a line of its own, also after one that a crash has torn."""
-    torn = file.exists() and not file.read_bytes().endswith(b"\n")
-    with file.open("a") as lines:
-        lines.write("\n" * torn + json.dumps(record) + "\n")
 
 
 def publish(folder: Path, lines: list[str], limits: dict[str, bool]) -> None:

@@ -13,8 +13,8 @@ from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import BinaryBernoulliClassifier
 from fairbits.information import neuronwise_penalty, weigh_groups
 from fairbits.nn import CodeNet
-from fairbits.training import TrainingData
-from fairbits.training.loop import Replica, Schedule, _Run
+from fairbits.training import Replica, Schedule, TrainingData
+from fairbits.training.loop import _Run
 
 EPOCHS = 6
 

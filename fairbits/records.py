@@ -1,5 +1,6 @@
 """Records that survive a crash: one JSON object per line, appended whole, read without the line a crash has torn."""
 
+import importlib.metadata
 import json
 import os
 from collections.abc import Iterator
@@ -36,6 +37,15 @@ def replace_file(file: Path, content: str | bytes) -> None:
     part = file.with_name(f".part.{os.getpid()}.{file.name}")
     part.write_bytes(content.encode() if isinstance(content, str) else content)
     os.replace(part, file)
+
+
+def versions(*more: str) -> dict[str, str]:
+    """Return the versions of the packages that results depend on.
+
+    >>> sorted(versions())
+    ['fairbits', 'numpy', 'scikit-learn', 'torch']
+    """
+    return {name: importlib.metadata.version(name) for name in ("fairbits", "torch", "scikit-learn", "numpy", *more)}
 
 
 def _last_byte(lines: Any) -> bytes:

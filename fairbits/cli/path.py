@@ -1,6 +1,5 @@
 """`fairbits path`: train, print, write."""
 
-import importlib.metadata
 import json
 import os
 import time
@@ -17,6 +16,7 @@ from fairbits import datasets
 from fairbits.encoding import TableEncoder
 from fairbits.estimators import BinaryBernoulliClassifier, BinaryMIClassifier
 from fairbits.path import TradeoffPath
+from fairbits.records import replace_file, versions
 
 METHODS = {"mi": BinaryMIClassifier, "bernoulli": BinaryBernoulliClassifier}
 COLUMNS = {
@@ -47,8 +47,7 @@ def run_path(name: str, output: Path, *, method: str, gammas: int, folds: int, s
     _fit(path, data, console)
     console.print(_table(path.summary(), folds), EXPLANATION, sep="\n")
     settings = {"command": "path", "table": name, "method": method, "gammas": gammas, "folds": folds, "seed": seed}
-    versions = {p: importlib.metadata.version(p) for p in ("fairbits", "torch", "scikit-learn", "numpy")}
-    files = _write(output, path.scores_, {**settings, "code_size": code_size, "versions": versions}, name)
+    files = _write(output, path.scores_, {**settings, "code_size": code_size, "versions": versions()}, name)
     console.print(f"{(time.perf_counter() - started):.0f} s. Written: {', '.join(str(f) for f in files)}")
 
 
@@ -88,8 +87,8 @@ def _cell(row: pd.Series, column: str) -> str:
 def _write(output: Path, scores: pd.DataFrame, settings: dict, name: str) -> list[Path]:
     """Write scores, settings and figure; each file appears whole or not at all."""
     files = [output / "scores.csv", output / "settings.json"]
-    _replace(files[0], scores.to_csv(index=False))
-    _replace(files[1], json.dumps(settings, indent=2) + "\n")
+    replace_file(files[0], scores.to_csv(index=False))
+    replace_file(files[1], json.dumps(settings, indent=2) + "\n")
     try:
         from fairbits.report import frontier_chart, save_chart
     except ImportError:
@@ -97,9 +96,3 @@ def _write(output: Path, scores: pd.DataFrame, settings: dict, name: str) -> lis
         return files
     title = f"{name}: {METHODS[settings['method']].__name__}, {settings['code_size']} bits"
     return [*files, *save_chart(frontier_chart(scores, title), output, "frontier")]
-
-
-def _replace(file: Path, text: str) -> None:
-    temporary = file.with_name(file.name + ".tmp")
-    temporary.write_text(text)
-    os.replace(temporary, file)

@@ -2,14 +2,13 @@
 
 import contextlib
 import datetime
-import importlib.metadata
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from fairbits.experiments.settings import RUN
-from fairbits.records import append_record, read_records
+from fairbits.records import append_record, read_records, versions
 
 FORMAT = 1  # of a record; a record of another one is neither read nor overwritten
 
@@ -87,6 +86,4 @@ def made_by() -> dict[str, str]:
         commit = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here).stdout.strip()
     except OSError:
         commit = ""
-    packages = ("fairbits", "torch", "scikit-learn", "numpy", "optuna")
-    versions = {name: importlib.metadata.version(name) for name in packages}
-    return {"date": datetime.date.today().isoformat(), "commit": commit, **versions}
+    return {"date": datetime.date.today().isoformat(), "commit": commit, **versions("optuna")}

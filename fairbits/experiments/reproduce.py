@@ -34,10 +34,13 @@ def reproduce(
         done = folder.read()
         missing = [run for run in runs if run.hash not in done]
         if missing:
-            nothing = lambda *_: None  # noqa: E731
-            _work(missing, folder, min(workers, len(missing)), watch or nothing, track or nothing)
+            _work(missing, folder, min(workers, len(missing)), watch or _nothing, track or _nothing)
         done = folder.read()
     return [done[run.hash] for run in runs]
+
+
+def _nothing(*_: Any) -> None:
+    """Watch and track nothing."""
 
 
 def _work(missing: list[Any], folder: Folder, workers: int, watch: Watch, track: Track) -> None:

@@ -53,8 +53,8 @@ def external_fold(dataset: str, fold: int, folds: int, seed: int) -> tuple[Part,
     y, s = data.y.to_numpy(), np.unique(data.s, return_inverse=True)[1][:, None]
     train, test = stratified_folds(y, s, folds, seed)[fold]
     encoder = TableEncoder().fit(data.X.iloc[train])
-    parts = (np.asarray(encoder.transform(data.X.iloc[rows])) for rows in (train, test))
-    return tuple(Part(X, y[rows], s[rows]) for X, rows in zip(parts, (train, test), strict=True))  # type: ignore[return-value]
+    X_train, X_test = (np.asarray(encoder.transform(data.X.iloc[rows])) for rows in (train, test))
+    return Part(X_train, y[train], s[train]), Part(X_test, y[test], s[test])
 
 
 def seed_of(*names: Any) -> int:

@@ -134,6 +134,13 @@ class Images(Run):
     seed: int = 0
 
 
+KINDS: dict[str, type[Run]] = {
+    "reference": Reference,
+    "search": Search,
+    "strengths": Strengths,
+    "plane": Plane,
+    "images": Images,
+}
 AnyRun = Annotated[Reference | Search | Strengths | Plane | Images, Field(discriminator="kind")]
 RUN: TypeAdapter[Any] = TypeAdapter(AnyRun)
 
@@ -206,9 +213,9 @@ def _text(source: str | Path) -> str:
 
 
 def _expand(entry: dict[str, Any], defaults: dict[str, Any], changes: dict[str, Any], methods: dict[str, Any]) -> list:
-    kind = next((cls for cls in (Reference, Search, Strengths, Plane, Images) if _kind(cls) == entry.get("kind")), None)
+    kind = KINDS.get(entry.get("kind", ""))
     if kind is None:
-        kinds = ", ".join(repr(_kind(cls)) for cls in (Reference, Search, Strengths, Plane, Images))
+        kinds = ", ".join(map(repr, KINDS))
         raise ValueError(f"kind={entry.get('kind')!r} is no kind of run: use one of {kinds}.")
     known = set(kind.model_fields) | {"method"}
     entry = {k: v for k, v in defaults.items() if k in known} | entry
@@ -216,10 +223,6 @@ def _expand(entry: dict[str, Any], defaults: dict[str, Any], changes: dict[str, 
     several = {k: v for k, v in entry.items() if isinstance(v, list) and k != "values"}
     combinations = itertools.product(*several.values())
     return [_run({**entry, **dict(zip(several, values, strict=True))}, kind, methods) for values in combinations]
-
-
-def _kind(cls: type[Run]) -> str:
-    return cls.model_fields["kind"].annotation.__args__[0]  # type: ignore[union-attr]
 
 
 def _run(entry: dict[str, Any], kind: type[Run], methods: dict[str, Any]) -> Run:

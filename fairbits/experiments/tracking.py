@@ -1,7 +1,6 @@
 """Mirror records to Weights & Biases; the records stay where they are."""
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 PROJECT = "fairbits"
@@ -31,8 +30,8 @@ def flat(result: Any, prefix: str = "") -> dict[str, float]:
     >>> flat({"test": {"auc": 0.7}, "best": {"depth": 2}, "scores": [1, 2]})
     {'test.auc': 0.7, 'best.depth': 2}
     """
-    if isinstance(result, Real) and not isinstance(result, bool):
-        return {prefix[:-1]: result}  # type: ignore[dict-item]
+    if isinstance(result, (int, float)) and not isinstance(result, bool):
+        return {prefix[:-1]: result}
     if not isinstance(result, dict):
         return {}
     return {k: v for name, part in result.items() for k, v in flat(part, f"{prefix}{name}.").items()}

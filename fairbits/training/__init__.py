@@ -1,7 +1,8 @@
 """The one loop that trains a stack of networks of one architecture."""
 
 from fairbits.training.batches import BalancedBatches, Batch, StratifiedBatches, TrainingData, split_rows
-from fairbits.training.loop import Opponent, Replica, Schedule, train
+from fairbits.training.loop import train
+from fairbits.training.plan import Opponent, Replica, Schedule
 from fairbits.training.stack import Stack
 
 __all__ = [

@@ -92,8 +92,8 @@ def _separator(text: str, path: Path) -> str:
     best = max(columns, key=lambda separator: columns[separator], default=",")
     if columns.get(best, 1) < 2:
         raise ValueError(
-            f"{path} has one column only, or lines of many different lengths: is it a table? Its first line is "
-            f"{lines[0][:60]!r}; say --separator if it is none of comma, semicolon, tab and bar."
+            f"{path} has one column only, lines of many different lengths, or a quote that is never closed. Its first "
+            f"line is {lines[0][:60]!r}; say --separator if it is none of comma, semicolon, tab and bar."
         )
     return best
 
@@ -115,7 +115,7 @@ def _parquet(path: Path) -> pd.DataFrame:
         frame = pd.read_parquet(path)
     except ImportError:
         raise ValueError("Parquet files need pyarrow: pip install 'fairbits[tables]'.") from None
-    except Exception as error:
+    except (ValueError, OSError, NotImplementedError) as error:  # of pyarrow, too
         raise ValueError(f"{path} is no readable Parquet file: {str(error).splitlines()[0]}") from None
     _check_names([str(name) for name in frame.columns], path)
     return frame.rename(columns=str).reset_index(drop=True)

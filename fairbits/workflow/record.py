@@ -1,7 +1,6 @@
 """A fit as one JSON record: what reports, model cards and the command line read."""
 
 import datetime
-import importlib.metadata
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 
 from fairbits.encoding import GroupEncoder
 from fairbits.information import neuronwise_information
+from fairbits.records import versions
 from fairbits.workflow.fit import Fit, FitOptions
 from fairbits.workflow.task import Task
 
@@ -49,12 +49,8 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[s
         "scores_by_group": _scores_by_group(fit, task),
         "history": method.history_,
         "concerns": fit.concerns,
-        "made": {"date": datetime.date.today().isoformat(), **_versions()},
+        "made": {"date": datetime.date.today().isoformat(), **versions()},
     }
-
-
-def _versions() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in ("fairbits", "torch", "scikit-learn", "numpy")}
 
 
 def _bits(fit: Fit, task: Task) -> list[dict[str, Any]]:

@@ -89,7 +89,7 @@ def _labelled(table: pd.DataFrame, label: str) -> tuple[pd.DataFrame, list[str]]
 def _label(column: pd.Series) -> np.ndarray:
     values, counts = np.unique(column.astype(str) if column.dtype == object else column, return_counts=True)
     if len(values) < 2:
-        raise ValueError(f"The label {column.name!r} is {values[0]!r} in every row: there is nothing to predict.")
+        raise ValueError(f"The label {column.name!r} is {values[0]} in every row: there is nothing to predict.")
     if len(values) > MOST_CLASSES:
         raise ValueError(
             f"The label {column.name!r} has {len(values)} different values; fairbits predicts classes, at most "
@@ -97,7 +97,7 @@ def _label(column: pd.Series) -> np.ndarray:
         )
     if counts.min() < FEWEST_OF_A_CLASS:
         raise ValueError(
-            f"Only {counts.min()} rows have the label {values[counts.argmin()]!r}; at least {FEWEST_OF_A_CLASS} are "
+            f"Only {counts.min()} rows have the label {values[counts.argmin()]}; at least {FEWEST_OF_A_CLASS} are "
             "needed: merge it with another or leave its rows out."
         )
     return column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()

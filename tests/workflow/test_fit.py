@@ -80,7 +80,7 @@ def test_an_impossible_limit_is_refused_with_the_safest_model(task):
     assert "No model could be certified to max_disparity=0.001" in fit.refusal
     assert fit.certificate.promise is None
     assert fit.certificate.total_variation > 0.001
-    assert fit.model[-1].gamma in (0.0, 0.9)
+    assert fit.model[-1].gamma == fit.alternatives[0].gamma  # of a path that begins with the safest
 
 
 def test_a_fixed_gamma_has_a_certificate_and_no_promise(task):

@@ -90,11 +90,11 @@ BAD = {
     "none sensitive": ({}, "approved", [], "Name at least one sensitive column"),
     "both": ({}, "approved", ["approved"], "is the label and sensitive at once"),
     "twice": ({}, "approved", ["sex", "sex"], "named twice"),
-    "one value": ({"approved": 1}, "approved", ["sex"], "is 1 in every row|is np.int64"),
+    "one value": ({"approved": 1}, "approved", ["sex"], "The label 'approved' is 1 in every row"),
     "continuous label": ({}, "income", ["sex"], "has 400 different values"),
-    "rare class": ({"approved": [1] * 5 + [0] * 395}, "approved", ["sex"], "Only 5 rows have the label"),
+    "rare class": ({"approved": [1] * 5 + [0] * 395}, "approved", ["sex"], "Only 5 rows have the label 1;"),
     "a thousand groups": ({"sex": many}, "approved", ["sex"], "more than 50 groups"),
-    "one group": ({"sex": "F"}, "approved", ["sex"], "only one|one group|single"),
+    "one group": ({"sex": "F"}, "approved", ["sex"], "'sex' has only one group, 'F'"),
     "tiny group": ({"sex": ["X"] * 3 + ["F"] * 200 + ["M"] * 197}, "approved", ["sex"], "too small to protect: X"),
 }
 
