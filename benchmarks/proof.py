@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import norm, rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -24,6 +23,7 @@ from benchmarks.jobs import key, publish, run_missing
 from benchmarks.proof_tables import chosen, limits, tables
 from benchmarks.receivers import outcome, ten_classifiers
 from fairbits import BinaryMIClassifier, TableEncoder, VanillaClassifier
+from fairbits.auditing.intervals import auc_interval, macro_auc, one_vs_rest, ranks_of
 from fairbits.certificate import Certificate, certify
 from fairbits.certificate.bounds import one_set_deviation
 from fairbits.datasets import load_adult, load_bank, load_compas
@@ -192,24 +192,9 @@ def _halves(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _probe(Z: np.ndarray, s: np.ndarray, train: np.ndarray, test: np.ndarray) -> dict[str, float]:
     trees = HistGradientBoostingClassifier(random_state=0).fit(Z[train], s[train])
-    auc, error = delong(s[test], trees.predict_proba(Z[test])[:, 1])
-    half = norm.isf(0.025) * error
-    return {"auc": auc, "low": auc - half, "high": auc + half}
-
-
-def delong(y: np.ndarray, score: np.ndarray) -> tuple[float, float]:
-    """Return the AUC and its standard error (DeLong et al. 1988).
-
-    >>> auc, error = delong(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8]))
-    >>> auc, round(error, 3)
-    (0.75, 0.354)
-    """
-    positive, negative = score[y == 1], score[y == 0]
-    everyone = rankdata(np.r_[positive, negative])
-    n1, n0 = len(positive), len(negative)
-    wins = (everyone[:n1] - rankdata(positive)) / n0
-    losses = 1 - (everyone[n1:] - rankdata(negative)) / n1
-    return float(wins.mean()), float(np.sqrt(wins.var(ddof=1) / n1 + losses.var(ddof=1) / n0))
+    scores = one_vs_rest(trees.predict_proba(Z[test]))
+    low, high = auc_interval(scores, s[test], 0.95)
+    return {"auc": macro_auc(ranks_of(scores), s[test]), "low": low, "high": high}
 
 
 RUN = {"receivers": receivers, "choice": choice, "tightness": tightness, "slack": slack, "probe": probe}

@@ -12,9 +12,9 @@ from fairbits.certificate.release import Release
 from fairbits.information import binary_entropy, table_information, word_tables
 from fairbits.information.group_means import group_weights
 from fairbits.information.sampling import draw_codes, posterior_divergence, relative_tables
+from fairbits.information.words import MAX_BITS
 
 EXACT_WORK = 2**36  # rows times code words
-EXACT_BITS = 20
 MONTE_CARLO_DRAWS = 10_000
 MONTE_CARLO_SHARE = 0.1  # of delta
 CLAMP = 1e-9  # theta in the logarithms of the Monte-Carlo estimate
@@ -34,7 +34,7 @@ def estimates(
 ) -> Estimates:
     """Return what these rows show about one release; groups (n,) are numbers below n_groups, all with rows."""
     n, m = theta.shape[0], theta.shape[1] * release.draws
-    if m <= EXACT_BITS and n * 2**m <= EXACT_WORK:
+    if m <= MAX_BITS and n * 2**m <= EXACT_WORK:
         tables, share = word_tables(release.theta(theta), groups, prior=prior, n_groups=n_groups)
         return _exact(tables if release.coarse is None else _gathered(tables, release.word_cells(m)), share)
     if release.coarse is not None:

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from fairbits.information import joint_information, monte_carlo_information
+from fairbits.information.words import MAX_BITS
 
 EXACT_COST = 2**32  # rows times code words up to which the information of a table is summed exactly
 
@@ -18,7 +19,7 @@ def code_information(theta: np.ndarray, groups: np.ndarray, y: np.ndarray | None
 def _information(theta: np.ndarray, groups: np.ndarray) -> float:
     n, m = theta.shape
     t, s = torch.from_numpy(theta), torch.from_numpy(np.unique(groups, return_inverse=True)[1])
-    if m <= 20 and n * 2**m <= EXACT_COST:
+    if m <= MAX_BITS and n * 2**m <= EXACT_COST:
         return float(joint_information(t, s))
     generator = torch.Generator().manual_seed(0)
     return float(monte_carlo_information(t, s, 2_000, generator=generator)[0])

@@ -8,9 +8,9 @@ from fairbits.estimators.code import CodeClassifier
 from fairbits.estimators.concerns import conditional_entropy, saturated_penalty
 from fairbits.estimators.settings import setting
 from fairbits.information import joint_bias, joint_information, wide_information
+from fairbits.information.words import EXACT_BITS
 from fairbits.nn import RunningInformation
 
-EXACT_BITS = 16  # up to here the penalty sums over all code words
 RUNNING_BITS, RUNNING_BATCH = 12, 256  # running tables up to this width and batch
 WIDE_ROWS = 4096  # the estimate for wide codes costs the square of the rows: validation looks at this many
 

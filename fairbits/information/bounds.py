@@ -8,9 +8,8 @@ from .group_means import WeighedGroups, group_weights
 from .neuronwise import neuronwise_information
 from .tables import table_information
 from .transport import transport_bound
-from .words import mean_words
+from .words import EXACT_BITS, mean_words
 
-EXACT_BITS = 16
 SUBSET_BITS = 12
 BLOCK_ROWS = 2048
 _CANDIDATES = 64

@@ -7,9 +7,7 @@ from .entropy import LN2
 from .group_means import WeighedGroups, group_weights
 from .sampling import CLAMP, draw_codes, drawn_divergences, relative_tables
 from .tables import table_information
-from .words import mean_words
-
-EXACT_BITS = 16
+from .words import EXACT_BITS, mean_words
 
 
 @torch.no_grad()

@@ -10,7 +10,8 @@ from torch.nn.functional import threshold
 
 from .given_gradient import batch_first, signature_once
 
-MAX_BITS = 20
+MAX_BITS = 20  # the most that are ever summed over all words
+EXACT_BITS = 16  # up to here a sum over all words costs less than what would take its place
 _CHUNK_ROWS = 8192
 _CHUNK_NUMBERS = 2**23  # numbers in one half product: 32 MB in float32
 _SPLIT_WORK = 2**25  # multiplications from which gathering each group's rows pays (measured)

@@ -46,8 +46,8 @@ def test_the_worst_case_of_one_hard_bit(rows, asymptotic):
 VARIANTS = {
     "three groups": ({"n_groups": 3}, {}, {}),
     "all together": ({}, {"simultaneous": True}, {}),
-    "drawn words": ({}, {}, {"EXACT_BITS": 0, "MONTE_CARLO_DRAWS": 1000}),
-    "drawn cells": ({}, {"coarse": lambda codes: codes.astype(int) @ [2, 1]}, {"EXACT_BITS": 0}),
+    "drawn words": ({}, {}, {"MAX_BITS": 0, "MONTE_CARLO_DRAWS": 1000}),
+    "drawn cells": ({}, {"coarse": lambda codes: codes.astype(int) @ [2, 1]}, {"MAX_BITS": 0}),
 }
 
 
