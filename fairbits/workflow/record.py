@@ -34,6 +34,7 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[s
             "sensitive": list(task.s.columns),
             "groups": task.groups,
             "group_sizes": task.group_sizes,
+            "bins": task.bins,
             "rows": fit.rows,
             "columns": encoder[0].describe().splitlines(),
             "notes": task.notes,

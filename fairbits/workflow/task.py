@@ -1,18 +1,20 @@
 """From a table and the names of some columns to a learning task, with everything that was decided said."""
 
 import difflib
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder, TableEncoder
+from fairbits.encoding import GroupEncoder, TableEncoder
+from fairbits.encoding.sensitive import bin_labels, quantile_edges
 
 MOST_CLASSES = 20
 FEWEST_ROWS = 200  # in all: a quarter of them certifies
 FEWEST_OF_A_CLASS = 20
+FEWEST_OF_A_GROUP = 30  # so that every part of the rows has some
+MOST_NUMBERS = 10  # different ones of a sensitive column that are groups as they are
 UNKNOWN = "(missing)"
 
 
@@ -20,7 +22,8 @@ UNKNOWN = "(missing)"
 class Task:
     """What to predict from what, and what to forget.
 
-    `groups` is how several sensitive columns are protected: crossed ("intersection") or "each" on its own.
+    `groups` is how several sensitive columns are protected: crossed ("intersection") or "each" on its own. Sensitive
+    numbers are intervals in `s`, the same for every part of the rows; `bins` has their edges.
     """
 
     X: pd.DataFrame
@@ -29,6 +32,7 @@ class Task:
     label: str
     groups: str
     group_sizes: dict[str, int]
+    bins: dict[str, list[float]]
     notes: list[str] = field(default_factory=list)
 
 
@@ -39,7 +43,7 @@ def make_task(
     *,
     drop: Sequence[str] = (),
     n_bins: int = 4,
-    min_group_size: int = 10,
+    min_group_size: int = FEWEST_OF_A_GROUP,
 ) -> Task:
     """Take the label, the sensitive columns and the rest apart; raise a ValueError that says what to change.
 
@@ -48,13 +52,13 @@ def make_task(
     _check_columns(table, label, sensitive, drop)
     table, notes = _labelled(table, label)
     y = _label(table[label])
-    s, more = _sensitive(table, sensitive)
-    groups, sizes, said = _groups(s, n_bins, min_group_size)
+    s, bins, more = _sensitive(table[list(sensitive)], n_bins)
+    groups, sizes, said = _groups(s, min_group_size)
     X = table.drop(columns=[label, *sensitive, *drop])
     if not X.shape[1]:
         raise ValueError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
     X, left_out = _without_identifiers(X)
-    return Task(X, y, s, label, groups, sizes, [*notes, *more, *said, *left_out])
+    return Task(X, y, s, label, groups, sizes, bins, [*notes, *more, *said, *left_out])
 
 
 def _without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -103,51 +107,75 @@ def _label(column: pd.Series) -> np.ndarray:
     return column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()
 
 
-def _sensitive(table: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the sensitive columns with missing values as a group of their own."""
-    s, notes = table[list(names)].copy(), []
-    for name in names:
-        column = s[name]
-        missing = column.isna() | (np.isinf(column) if column.dtype.kind == "f" else False)
-        if missing.any():
-            s[name] = column.astype(object).where(~missing, UNKNOWN).astype(str)
-            notes.append(f"{name} is missing in {int(missing.sum())} rows, which are a group of their own.")
-        elif column.dtype.kind == "M":
-            s[name] = column.astype("int64") / 8.64e13
+def _sensitive(s: pd.DataFrame, n_bins: int) -> tuple[pd.DataFrame, dict[str, list[float]], list[str]]:
+    """Return the sensitive columns as groups, the edges of those cut into intervals, and what was decided."""
+    bins, notes = {}, []
+    for name, column in s.items():
+        known = column[~_unknown(column)]
+        if column.dtype.kind == "M":
             notes.append(f"{name} is a date; its groups are intervals of days since 1970.")
-    return s, notes
+        if len(known) < len(column):
+            notes.append(f"{name} is missing in {len(column) - len(known)} rows, which are a group of their own.")
+        if known.dtype.kind in "iufM" and known.nunique() > MOST_NUMBERS:
+            bins[str(name)] = quantile_edges(_numbers(known), n_bins)
+            notes.append(f"{name} was cut into {len(bins[str(name)]) - 1} groups at its quantiles.")
+    return as_groups(s, bins), bins, notes
 
 
-def _groups(s: pd.DataFrame, n_bins: int, least: int) -> tuple[str, dict[str, int], list[str]]:
+def as_groups(s: pd.DataFrame, bins: dict[str, list[float]]) -> pd.DataFrame:
+    """Return sensitive columns with intervals in place of numbers and a group for what is missing.
+
+    >>> as_groups(pd.DataFrame({"age": [20, 35, None]}), {"age": [18.0, 30.0, 64.0]})["age"].tolist()
+    ['[18, 30)', '[30, 64]', '(missing)']
+    """
+    groups = s.copy()
+    for name, column in s.items():
+        unknown = _unknown(column)
+        if edges := bins.get(str(name)):
+            places = np.searchsorted(edges[1:-1], _numbers(column), side="right")
+            groups[name] = np.where(unknown, UNKNOWN, np.array(bin_labels(edges))[places])
+        elif unknown.any():
+            groups[name] = column.astype(object).where(~unknown, UNKNOWN).astype(str)
+    return groups
+
+
+def _unknown(column: pd.Series) -> pd.Series:
+    return column.isna() | (np.isinf(column) if column.dtype.kind == "f" else False)
+
+
+def _numbers(column: pd.Series) -> np.ndarray:
+    """Return numbers as they are, and dates as days since 1970."""
+    if column.dtype.kind == "M":
+        return column.to_numpy("datetime64[s]").astype(float) / 86400
+    return column.to_numpy(float, na_value=np.nan)
+
+
+def _groups(s: pd.DataFrame, least: int) -> tuple[str, dict[str, int], list[str]]:
     """Cross the columns, or take each on its own where a crossing is too small to say anything about."""
-    crossed, notes = _encoded(s, "intersection", n_bins)
-    small = [f"{name} ({size} rows)" for name, size in crossed.items() if size < least]
-    if not small:
-        return "intersection", crossed, notes
-    if s.shape[1] > 1:
-        each, notes = _encoded(s, "each", n_bins)
+    sizes, notes = _sizes(s, "intersection"), []
+    small = _small(sizes, least)
+    if small and s.shape[1] > 1:
+        sizes = _sizes(s, "each")
         listed = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
         notes.append(f"Each sensitive column is protected on its own: nothing can be estimated for {listed}.")
-        small = [f"{name} ({size} rows)" for name, size in each.items() if size < least]
-        crossed = each
-    if small:
+    if too_small := _small(sizes, least):
         raise ValueError(
-            f"A group is too small to protect: {', '.join(small[:3])}; merge it with another, or leave its rows out. "
-            f"At least {least} rows are needed."
+            f"A group is too small to protect: {', '.join(too_small[:3])}; merge it with another, or leave its rows "
+            f"out. At least {least} rows are needed."
         )
-    return "each", crossed, notes
+    return "each" if small else "intersection", sizes, notes
 
 
-def _encoded(s: pd.DataFrame, groups: str, n_bins: int) -> tuple[dict[str, int], list[str]]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BinnedSensitiveFeaturesWarning)  # said in a note
-        encoder = GroupEncoder(groups=groups, n_bins=n_bins, min_group_size=1).fit(s)
-    title = (lambda column, name: f"{column}={name}") if groups == "each" and s.shape[1] > 1 else (lambda _, name: name)
-    columns = encoder.columns_ if groups == "each" else [""]
-    sizes = {
-        title(column, name): size
-        for column, names, counts in zip(columns, encoder.names_, encoder.sizes_, strict=True)
-        for name, size in zip(names, counts, strict=True)
+def _small(sizes: dict[str, int], least: int) -> list[str]:
+    return [f"{name} ({size} rows)" for name, size in sizes.items() if size < least]
+
+
+def _sizes(s: pd.DataFrame, groups: str) -> dict[str, int]:
+    """Return the rows of every group."""
+    encoder = GroupEncoder(groups=groups, min_group_size=1).fit(s)
+    titles = [f"{name}=" for name in encoder.columns_] if groups == "each" and s.shape[1] > 1 else [""]
+    return {
+        title + name: size
+        for title, names, sizes in zip(titles, encoder.names_, encoder.sizes_, strict=True)
+        for name, size in zip(names, sizes, strict=True)
     }
-    bins = [f"{name} was cut into {len(edges) - 1} groups at its quantiles." for name, edges in encoder.bins_.items()]
-    return sizes, bins

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits.workflow.task import make_task
+from fairbits.workflow.task import as_groups, make_task
 
 
 def table(n=400, **columns):
@@ -33,6 +33,30 @@ def test_numbers_are_cut_into_groups_and_it_is_said():
     assert task.notes == ["age was cut into 3 groups at its quantiles."]
 
 
+def test_new_rows_get_the_same_intervals():
+    task = make_task(table(), "approved", ["age"])
+    old = table()["age"]
+    few = old.iloc[:7]
+    assert as_groups(few.to_frame(), task.bins)["age"].tolist() == task.s["age"].iloc[:7].tolist()
+    assert as_groups(pd.DataFrame({"age": [-3, 200]}), task.bins)["age"].nunique() == 2
+
+
+def test_numbers_with_missing_ones_are_cut_too():
+    age = pd.Series(np.random.default_rng(1).integers(18, 80, 400), dtype=float)
+    age[:35], age[35] = None, np.inf
+    task = make_task(table(age=age), "approved", ["age"])
+    assert len(task.group_sizes) == 5
+    assert task.group_sizes["(missing)"] == 36
+
+
+def test_dates_are_cut_into_intervals_of_days():
+    born = pd.Series(pd.Timestamp("1960-01-01") + pd.to_timedelta(np.arange(400) * 30, "D"))
+    born[:30] = None
+    task = make_task(table(born=born), "approved", ["born"], n_bins=2)
+    assert len(task.group_sizes) == 3
+    assert task.bins["born"][0] == (pd.Timestamp("1960-01-01") - pd.Timestamp("1970-01-01")).days + 900
+
+
 def test_rows_without_label_are_left_out():
     label = pd.Series(np.random.default_rng(1).choice(["yes", "no"], 400), dtype=object)
     label[:30] = None
@@ -53,7 +77,7 @@ def test_missing_groups_are_a_group(kind):
 
 def test_small_crossings_make_each_column_stand_on_its_own():
     rng = np.random.default_rng(0)
-    rare = np.where(rng.random(400) < 0.04, "rare", "common")
+    rare = np.where(rng.random(400) < 0.1, "rare", "common")
     task = make_task(table(race=rare), "approved", ["sex", "race"])
     assert task.groups == "each"
     assert set(task.group_sizes) == {"sex=F", "sex=M", "race=rare", "race=common"}
