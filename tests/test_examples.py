@@ -1,6 +1,7 @@
 """The examples run as they stand."""
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from fairbits import BinaryMIClassifier, TableEncoder, export_onnx
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+RIGHT, TOLD = r"right for ([\d.]+);", r"tells ([\d.]+) bits"
 
 
 def run(name, *arguments, capsys, monkeypatch):
@@ -27,6 +29,37 @@ def test_a_forest_reads_what_the_correlation_remover_leaves(capsys, monkeypatch)
     auc = {line.split()[0]: float(line.split()[2]) for line in text.splitlines() if " AUC " in line}
     assert auc["logistic"] < 0.55
     assert auc["forest"] > 0.999
+
+
+def test_the_concepts_page_quotes_the_worked_example(capsys, monkeypatch):
+    text = run("worked_code.py", capsys=capsys, monkeypatch=monkeypatch)
+    page = (EXAMPLES.parent / "docs" / "concepts.md").read_text()
+    assert f"```text\n{text}```" in page
+
+
+def test_codes_of_a_table_of_ones_own_are_released_within_the_promise(tmp_path, capsys, monkeypatch):
+    text = run("own_table.py", str(tmp_path / "codes.csv"), "6000", "0", capsys=capsys, monkeypatch=monkeypatch)
+    assert "a demographic-parity gap of at most 0.15" in text
+    assert float(text.split()[-1]) < 0.15
+    released = pd.read_csv(tmp_path / "codes.csv", index_col=0)
+    assert list(released.columns) == [f"bit{i}" for i in range(8)]
+    assert released.isin([0, 1]).all(axis=None)
+    assert list(released.index) == list(range(6000, 12000))
+
+
+def test_sensitive_features_pass_through_cross_validation(capsys, monkeypatch):
+    pytest.importorskip("fairlearn", reason="pip install 'fairbits[compare]'")
+    lines = run("cross_validation.py", capsys=capsys, monkeypatch=monkeypatch).splitlines()
+    assert min(map(float, lines[0].split()[-3:])) > 0.6
+    assert "selection rate" in lines[2]
+
+
+def test_the_penalty_works_in_a_loop_of_ones_own(capsys, monkeypatch):
+    lines = run("torch_loop.py", "150", capsys=capsys, monkeypatch=monkeypatch).splitlines()
+    right, told = (np.array([float(n) for n in re.findall(pattern, "".join(lines))]) for pattern in (RIGHT, TOLD))
+    assert right[0] > 0.9
+    assert right[2] > 0.65
+    assert told[2] < told[0] / 5
 
 
 # ---------------------------------------------------------------------- a consumer without torch
