@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairbits.auditing import Audit, audit
     from fairbits.certificate import Certificate, certify
-    from fairbits.certified import CertifiedClassifier
+    from fairbits.certified import CertifiedClassifier, NotCertifiedError
     from fairbits.encoding import TableEncoder
     from fairbits.estimators import (
         AdversarialClassifier,
@@ -45,6 +45,7 @@ __all__ = [
     "LearnedMixinClassifier",
     "MissingSensitiveFeaturesWarning",
     "ModelFileError",
+    "NotCertifiedError",
     "ParityClassifier",
     "RUBiClassifier",
     "ReBiasClassifier",
@@ -68,6 +69,7 @@ _HOMES = {
     "Certificate": "certificate",
     "CertifiedClassifier": "certified",
     "ModelFileError": "modelfile",
+    "NotCertifiedError": "certified",
     "TableEncoder": "encoding",
     "TradeoffPath": "path",
     "audit": "auditing",

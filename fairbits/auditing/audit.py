@@ -83,7 +83,7 @@ def audit(
         certificate=certificate,
         probes=tuple(results),
         adversaries=tuple(
-            _adversary(title, results, certificate, next(iter(subject.views))) for _, title, _ in columns
+            _adversary(title, names, results, certificate, next(iter(subject.views))) for _, title, names in columns
         ),
         unavailable=({} if task else {"task": "y was not passed."}) | subject.unavailable,
         concerns=tuple(map(str, concerns)),
@@ -137,11 +137,14 @@ def _repeated(groups: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return rows[np.bincount(groups[rows])[groups[rows]] >= 2]
 
 
-def _adversary(title: str, results: list[ProbeResult], certificate: Certificate | None, view: str) -> Adversary:
+def _adversary(
+    title: str, groups: list[str], results: list[ProbeResult], certificate: Certificate | None, view: str
+) -> Adversary:
     """Put what a probe reaches on the release beside what nobody passes."""
     best = max((r for r in results if r.column == title and r.view == view), key=lambda r: r.proved_balanced_accuracy)
     bounds = [] if certificate is None else [b for b in certificate.bounds if b.column == title and b.label is None]
-    return Adversary(title, best.proved_balanced_accuracy, best.model, bounds[0].balanced_accuracy if bounds else None)
+    most = bounds[0].balanced_accuracy if bounds else None
+    return Adversary(title, best.proved_balanced_accuracy, best.model, most, 1 / len(groups))
 
 
 def _task(model: Any, X: Any, y: Any, groups: np.ndarray, codes: Any = None) -> dict[str, float] | None:

@@ -28,6 +28,7 @@ class Adversary:
     reached: float  # the best probe of the release has at least this balanced accuracy, for all its probes together
     by: str  # the probe
     at_most: float | None  # certified for everyone
+    chance: float  # of guessing
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,9 @@ def _probe_table(probes: tuple[ProbeResult, ...], confidence: float) -> str:
 
 def _adversary_text(adversary: Adversary, confidence: float) -> str:
     most = "nothing is certified" if adversary.at_most is None else f"nobody passes {adversary.at_most:.4f}"
-    return (
-        f"Who sees the release tells {adversary.column} with a balanced accuracy of at least {adversary.reached:.4f} "
-        f"({adversary.by}); {most} (confidence {confidence:g} each)."
-    )
+    if adversary.reached > adversary.chance:
+        found = f"Who sees the release tells {adversary.column} with a balanced accuracy of at least "
+        found += f"{adversary.reached:.4f} ({adversary.by})"
+    else:
+        found = f"No probe surely tells {adversary.column} better than a guess ({adversary.chance:.4f})"
+    return f"{found}; {most} (confidence {confidence:g} each)."

@@ -113,7 +113,7 @@ class Certificate:
         lines = [f"Certificate, confidence {self.confidence:g}{' (asymptotic)' if self.asymptotic else ''}"]
         most = "" if self.exact else "at most "
         for b in self.bounds:
-            where = b.column if b.label is None else f"{b.column} among {b.label!r}"
+            where = b.column if b.label is None else f"{b.column} among label {b.label!r}"
             lines.append(
                 f"  {where}: total variation <= {b.total_variation:.4f} (these rows show {most}"
                 f"{b.estimated_total_variation:.4f}), balanced accuracy <= {b.balanced_accuracy:.4f}, "

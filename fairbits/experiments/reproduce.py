@@ -34,9 +34,19 @@ def reproduce(
         done = folder.read()
         missing = [run for run in runs if run.hash not in done]
         if missing:
+            _check_methods(missing)
             _work(missing, folder, min(workers, len(missing)), watch or _nothing, track or _nothing)
         done = folder.read()
     return [done[run.hash] for run in runs]
+
+
+def _check_methods(runs: list[Any]) -> None:
+    """Make every estimator once, so that a wrong name or setting is told before hours of work."""
+    from fairbits.experiments.runs import estimator_of
+
+    for run in runs:
+        if hasattr(run, "method"):
+            estimator_of(run.method)
 
 
 def _nothing(*_: Any) -> None:

@@ -17,7 +17,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-import fairbits
 from fairbits import datasets, tuning
 from fairbits.encoding import TableEncoder
 from fairbits.estimators import fit_stack
@@ -67,9 +66,23 @@ def seed_of(*names: Any) -> int:
 
 
 def estimator_of(method: settings.Method, **more: Any) -> Any:
-    """Return the estimator of a method, with its fixed settings and more."""
-    home = fairbits if method.estimator in fairbits.__all__ else import_module("fairbits.compare")
-    return getattr(home, method.estimator)(**{**method.settings, **more})
+    """Return the estimator of a method, with its fixed settings and more; one of your own is "module:Class"."""
+    try:
+        return _estimator_class(method.estimator)(**{**method.settings, **more})
+    except TypeError as error:
+        raise ValueError(f"estimator={method.estimator!r}, settings={method.settings}: {error}.") from None
+
+
+def _estimator_class(name: str) -> Any:
+    module, _, own = name.rpartition(":")
+    try:
+        homes = [import_module(home) for home in ([module] if module else ["fairbits", "fairbits.compare"])]
+    except ImportError as error:
+        raise ValueError(f"estimator={name!r}: {error}; the module has to be on PYTHONPATH.") from None
+    found = [getattr(home, own) for home in homes if hasattr(getattr(home, own, None), "fit")]
+    if not found:
+        raise ValueError(f"estimator={name!r} is no estimator of fairbits; one of your own is named 'module:Class'.")
+    return found[0]
 
 
 def _reference(run: settings.Reference, trials: Path) -> Result:

@@ -69,7 +69,12 @@ def method_of(model: Any) -> Any:
     """Return the method within a model, whose network has the weights; None for an encoder."""
     model = getattr(model, "estimator_", model)
     model = model[-1] if isinstance(model, Pipeline) else model
-    return model if type(model).__name__ in METHODS else None
+    return model if _is_method(model) else None
+
+
+def _is_method(model: Any) -> bool:
+    """Say whether it is a method of fairbits itself, not one of that name."""
+    return type(model) is METHODS.get(type(model).__name__)
 
 
 def _fitted(model: Any, attribute: str) -> Any:
@@ -93,7 +98,7 @@ def _restored_table(state: TableState) -> TableEncoder:
 
 def _pipeline_state(model: Pipeline) -> PipelineState:
     wrong = [type(step).__name__ for _, step in model.steps[:-1] if type(step) is not TableEncoder]
-    if wrong or type(model[-1]).__name__ not in METHODS:
+    if wrong or not _is_method(model[-1]):
         raise ModelFileError(
             f"A pipeline with a {(wrong or [type(model[-1]).__name__])[0]} cannot be saved; a model file holds those "
             "of TableEncoder and a method of fairbits."

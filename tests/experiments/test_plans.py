@@ -3,8 +3,10 @@
 import pytest
 
 from fairbits import estimators
+from fairbits.experiments.folder import Folder
+from fairbits.experiments.reproduce import reproduce
 from fairbits.experiments.runs import estimator_of
-from fairbits.experiments.settings import RUN, read_plan, shipped_plans
+from fairbits.experiments.settings import RUN, Method, read_plan, shipped_plans
 
 PLAN = """
 title = "small"
@@ -42,6 +44,29 @@ def test_lists_stand_for_one_run_each(write):
         (name, fold, 16) for name in ("Own", "BinaryMI") for fold in range(3)
     ]
     assert runs[4].method.settings == {"max_epochs": 2}
+
+
+def test_a_method_of_your_own_is_named_by_its_module(tmp_path, monkeypatch):
+    (tmp_path / "own_method.py").write_text(
+        "class Own:\n    def __init__(self, a=1): self.a = a\n    def fit(self): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert estimator_of(Method(estimator="own_method:Own", settings={"a": 3})).a == 3
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ({"estimator": "NoSuch"}, "'NoSuch' is no estimator of fairbits; one of your own is named 'module:Class'"),
+        ({"estimator": "load"}, "is no estimator"),
+        ({"estimator": "no_such_module:Own"}, "has to be on PYTHONPATH"),
+        ({"estimator": "VanillaClassifier", "settings": {"gama": 1}}, "unexpected keyword argument 'gama'"),
+    ],
+)
+def test_a_wrong_method_is_told_before_anything_runs(method, words, write, tmp_path):
+    runs = [run.model_copy(update={"method": Method(**method)}) for run in read_plan(write(PLAN)).runs[-1:]]
+    with pytest.raises(ValueError, match=words):
+        reproduce(runs, Folder(tmp_path / "results"))
 
 
 def test_quick_and_changes_replace_settings(write):
