@@ -12,10 +12,11 @@ from fairbits.report.paper.representation import representation
 from fairbits.report.paper.stability import complexity, stability
 from fairbits.report.paper.tables import Section, latex, markdown
 from fairbits.report.paper.tradeoff import tradeoff
+from fairbits.report.paper.within import within_limits
 
 __all__ = ["write_paper"]
 
-PARTS = (tradeoff, representation, stability, complexity, plane, biased_mnist)
+PARTS = (tradeoff, within_limits, representation, stability, complexity, plane, biased_mnist)
 LATEX_HEAD = "% Needs \\usepackage{booktabs} and \\usepackage{graphicx}."
 
 
