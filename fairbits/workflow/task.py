@@ -29,6 +29,7 @@ class Task:
     label: str
     groups: str
     group_sizes: dict[str, int]
+    n_bins: int = 4  # groups that a sensitive column of numbers is cut into
     notes: list[str] = field(default_factory=list)
 
 
@@ -54,7 +55,7 @@ def make_task(
     if not X.shape[1]:
         raise ValueError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
     X, left_out = _without_identifiers(X)
-    return Task(X, y, s, label, groups, sizes, [*notes, *more, *said, *left_out])
+    return Task(X, y, s, label, groups, sizes, n_bins, [*notes, *more, *said, *left_out])
 
 
 def _without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
