@@ -95,8 +95,9 @@ def _points(record: Record) -> list[dict[str, Any]]:
 
 
 def _keys(points: list[dict[str, Any]]) -> tuple[Key, ...]:
-    shown = {point["kind"] for point in points}
-    return tuple(Key(kind, colour, symbol) for colour, symbol, kind in MARKS.values() if kind in shown)
+    marks = {kind: (colour, symbol) for colour, symbol, kind in MARKS.values()}
+    kinds = dict.fromkeys(point["kind"] for point in points)
+    return tuple(Key(kind, *marks.get(kind, (GREY, CROSS))) for kind in kinds)
 
 
 def _kind(name: str) -> str:
@@ -104,19 +105,24 @@ def _kind(name: str) -> str:
 
 
 def _chart(points: list[dict[str, Any]], start: int, limit: float | None) -> dict[str, Any]:
-    place = alt.param(name="place", value=start, bind=alt.BindDirect(element="#place", event="input"))
-    shown = alt.param(name="shown", value=SHOWN[0], bind=alt.BindDirect(element="#shown", event="input"))
+    sliding = any(point["method"] == OWN for point in points)  # else the page has no controls to bind to
+    place, shown = (
+        alt.param(name=name, value=value, bind=alt.BindDirect(element=f"#{name}", event="input"))
+        if sliding
+        else alt.param(name=name, value=value)
+        for name, value in (("place", start), ("shown", SHOWN[0]))
+    )
     base, keys = _placed(points, limit), _keys(points)
     names = [key.label for key in keys]
     colour = alt.Color("kind:N", scale=alt.Scale(domain=names, range=[key.colour for key in keys]), legend=None)
     shape = alt.Shape("kind:N", scale=alt.Scale(domain=names, range=[key.symbol for key in keys]), legend=None)
     lines = base.transform_filter("datum.path").mark_line(strokeWidth=1.5, opacity=0.7)
-    picked = base.transform_filter("datum.place == place")
+    picked = base.transform_filter("datum.place == place").encode(color=alt.value(TEXT))
     kept = base.transform_filter("datum.chosen")
     layers = [
         lines.encode(color=colour, order="gamma:Q"),
         base.mark_point(filled=True, size=80, opacity=1).encode(color=colour, shape=shape, tooltip=TOOLTIP),
-        picked.mark_point(size=340, strokeWidth=2.5, opacity=1, color=TEXT).encode(tooltip=TOOLTIP),
+        *([picked.mark_point(size=340, strokeWidth=2.5, opacity=1).encode(tooltip=TOOLTIP)] if sliding else []),
         kept.mark_text(align="left", dx=15, fontWeight="bold", text="kept"),
         *(_limit_line(limit) if limit else ()),
     ]
