@@ -37,9 +37,10 @@ STATISTICS = (
     "{confidence:.0%}, from all audited rows. Each statement holds on its own, not all of them together. An interval "
     "may reach beyond the certificate: it knows half of the rows, and only what this probe does with them."
 )
+ROWS = ("rows", "smallest group")
 AGAIN = (
     "The proof once more, on rows that played no part in choosing the model; they are the calibration rows here. These "
-    "bounds may lie above the limit that was asked for: the promise rests on the calibration rows, and fewer rows "
+    "bounds may lie above a limit that was asked for: its proof rests on the other calibration rows, and fewer rows "
     "leave more room for chance."
 )
 ATTACK = [
@@ -164,12 +165,20 @@ def _bounds(record: Record) -> tuple[Table, ...]:
 
 
 def _bound_table(title: str, certificate: dict[str, Any], more: tuple[str, ...]) -> Table:
-    head = ("column", "gap of any decision", "balanced accuracy of any attack", "information, bits", "rows")
+    head = (
+        "column",
+        "gap of any decision",
+        "balanced accuracy of any attack",
+        "information, bits",
+        "rows",
+        "smallest group",
+    )
     rows = tuple(
         (
             b["column"] if b["label"] is None else f"{b['column']}, among rows with label {b['label']}",
             *(f"{b[name]:.3f}" for name in ("total_variation", "balanced_accuracy", "information")),
-            ", ".join(f"{group} {n:,}" for group, n in b["rows"].items()),
+            f"{sum(b['rows'].values()):,}",
+            f"{min(b['rows'].values()):,}",
         )
         for b in certificate["bounds"]
     )

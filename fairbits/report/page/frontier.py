@@ -176,9 +176,9 @@ def _precision(record: Record) -> str:
     accuracy, gap = 0.98 / math.sqrt(n), 0.98 * math.sqrt(sum(1 / r for r in smallest))
     return (
         f"Chance moves the marks: {n:,} test rows leave an accuracy uncertain by up to ±{accuracy:.3f} and a gap by up "
-        f"to ±{gap:.3f} (95%, each on its own; a gap of nothing still shows as a little more than 0). Do not read much "
-        "into smaller differences, nor pick the best-looking mark: its numbers would flatter it. The certificate in "
-        "this report does not rest on this picture."
+        f"to ±{gap:.3f} (95%, each on its own). Even without a gap one shows, the larger the more groups there are. Do "
+        "not read much into smaller differences, nor pick the best-looking mark: its numbers would flatter it. The "
+        "certificate in this report does not rest on this picture."
     )
 
 

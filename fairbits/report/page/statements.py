@@ -3,8 +3,10 @@
 from typing import Any
 
 from fairbits.report.page.parts import Section
+from fairbits.report.paper.tables import Table
 from fairbits.report.words import Record, price, verdict
 
+MOST_LISTED = 6  # groups in a line
 WORDS = (
     ("code", "a few random bits drawn for each person; it is what may be handed on in place of the person's data"),
     ("one draw", "the code drawn once for a person; drawing again tells more"),
@@ -89,19 +91,27 @@ def _numbers(record: Record) -> tuple[tuple[str, str], ...]:
 
 def _facts(record: Record) -> tuple[tuple[str, str], ...]:
     task, made, method = (record.get(name) or {} for name in ("task", "made", "method"))
-    rows, sizes = task.get("rows"), task.get("group_sizes")
+    rows, sizes = task.get("rows"), task.get("group_sizes") or {}
     facts = {
         "table": record.get("source"),
         "date": made.get("date"),
         "label": _label(task),
         "sensitive columns": ", ".join(task.get("sensitive") or []),
-        "groups": _listed(sizes) + (" rows" if sizes else ""),
+        "groups": _group_sizes(sizes),
         "protected": _protected(task),
         "rows": _listed(rows) if isinstance(rows, dict) else (f"{rows:,}" if rows else ""),
         "method": f"{method['name']}, gamma {method['gamma']:g}, {method['code_size']} bits" if method else "",
         "made with": _listed({k: v for k, v in made.items() if k != "date"}),
     }
     return tuple((term, text) for term, text in facts.items() if text)
+
+
+def _group_sizes(sizes: dict[str, int]) -> str:
+    """List the groups, if they are few."""
+    if len(sizes) > MOST_LISTED:
+        least, most = min(sizes.values()), max(sizes.values())
+        return f"{len(sizes)} groups of {least:,} to {most:,} rows, listed under 'The data and its caveats'"
+    return "; ".join(f"{name}: {size:,} rows" for name, size in sizes.items())
 
 
 def _label(task: dict[str, Any]) -> str:
@@ -136,8 +146,10 @@ def data(record: Record) -> Section:
         ("Columns to predict from, as they were read", tuple(task.get("columns") or [])),
     )
     shown = tuple((title, points) for title, points in lists if points)
-    missing = "" if shown else "The record holds nothing about the data."
-    return Section("data", "The data and its caveats", lists=shown, missing=missing)
+    sizes = tuple((name, f"{size:,}") for name, size in (task.get("group_sizes") or {}).items())
+    tables = (Table("groups", "Groups of the whole table", ("group", "rows"), sizes),) if sizes else ()
+    missing = "" if shown or tables else "The record holds nothing about the data."
+    return Section("data", "The data and its caveats", tables=tables, lists=shown, missing=missing)
 
 
 def promises(record: Record) -> Section:
