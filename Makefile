@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-slow lint bench table proof clean
+.PHONY: run test test-slow test-browser lint bench table proof clean
 
 run: $(INSTALLED)  ## train a gamma path on the shipped COMPAS table and show the trade-off
 	$(BIN)/fairbits path compas -o results/run
@@ -13,6 +13,10 @@ test: $(INSTALLED) lint  ## style, types and the whole default suite
 
 test-slow: $(INSTALLED)  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+test-browser: $(INSTALLED)  ## the report in a chromium of this machine; skipped where there is none
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[e2e]'
+	$(BIN)/python -m pytest -m browser -rs tests/browser
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

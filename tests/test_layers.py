@@ -16,7 +16,7 @@ LAYERS = [
     {"training"},
     {"estimators"},
     {"modelfile", "export"},
-    {"auditing", "path", "certified", "compare", "tuning"},
+    {"auditing", "path", "plane", "certified", "compare", "tuning"},
     {"experiments"},
     {"report"},
     {"workflow"},

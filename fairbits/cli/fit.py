@@ -11,11 +11,12 @@ from rich.console import Console
 from fairbits import datasets
 from fairbits.modelfile import save
 from fairbits.records import replace_file
+from fairbits.report.folder import MissingExtraError, write_report
+from fairbits.report.words import model_card, summary
 from fairbits.workflow.files import read_file
 from fairbits.workflow.fit import FitOptions, fit_task
 from fairbits.workflow.record import fit_record
 from fairbits.workflow.task import make_task
-from fairbits.workflow.words import model_card, summary
 
 SHIPPED = ("compas", "adult", "bank")
 STAGES = {
@@ -50,11 +51,12 @@ def run_fit(
         fit = fit_task(made, options, lambda stage: status.update(STAGES[stage]))
     record = fit_record(fit, made, options, Path(table).name)
     _write(output, fit.model, record)
+    page = _page(output)
     if as_json:
         print(json.dumps(record))
     else:
         console.print(summary(record), highlight=False, markup=False)
-        console.print(f"\nWritten to {output}: model, audit.json, model_card.md", highlight=False)
+        console.print(f"\nWritten to {output}: model, audit.json, model_card.md{page}", highlight=False, markup=False)
     if not fit.certified:
         raise SystemExit(NOT_CERTIFIED)
 
@@ -77,3 +79,11 @@ def _write(output: Path, model: Any, record: dict[str, Any]) -> None:
     save(model, output / "model")
     replace_file(output / "audit.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
     replace_file(output / "model_card.md", model_card(record))
+
+
+def _page(output: Path) -> str:
+    """Write report.html where the packages for it are there; return the end of the sentence that says what is."""
+    try:
+        return f", {write_report(output).name}"
+    except MissingExtraError as advice:
+        return f". {advice}."

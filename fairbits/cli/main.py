@@ -147,6 +147,16 @@ def reproduce(
     run_reproduce(experiment, output, quick=quick, trials=trials, changes=change, workers=workers, track=track)
 
 
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder that fit or reproduce has written.")],
+) -> None:
+    """Make report.html anew from the records in a folder; nothing is trained."""
+    from fairbits.report.folder import write_report
+
+    print(f"Written: {write_report(folder)}")
+
+
 def main() -> None:
     """Run the command line; errors a user can mend are one paragraph, not a traceback."""
     try:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
@@ -22,8 +21,8 @@ from fairbits.encoding import TableEncoder
 from fairbits.estimators import fit_stack
 from fairbits.estimators.held_out import held_out_scores, stratified_folds
 from fairbits.experiments import settings
-from fairbits.information import joint_information
 from fairbits.metrics import random_guess_distance
+from fairbits.plane import TOLD, information_plane
 from fairbits.tuning.space import search_space, settings_of
 
 DRAWS = 16  # of one person, beside one draw
@@ -187,30 +186,11 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
 def _plane(run: settings.Plane, trials: Path) -> Result:
     """Fit one code and return what it tells of the validation rows' x, y and s after every epoch, in bits, exactly."""
     data = getattr(datasets, f"load_{run.dataset}")()
-    y = data.y.to_numpy()
-    method = type(estimator_of(run.method))
-
-    def evaluate(self: Any, net: Any, batch: Any, scalars: Any) -> dict[str, Any]:
-        theta, rows = net.theta(batch.x), torch.arange(len(batch.y))
-        told = {"x": (rows, len(rows)), "y": (batch.y, len(self.classes_)), "s": (batch.s[:, 0], len(self.groups_[0]))}
-        about = {
-            f"about_{name}": joint_information(theta, groups, weights=batch.weight, n_groups=count)
-            for name, (groups, count) in told.items()
-        }
-        return method.evaluate(self, net, batch, scalars) | about
-
-    watched = type(method.__name__, (method,), {"evaluate": evaluate})
-    fixed = {
-        **run.method.settings,
-        "gamma": run.gamma,
-        "max_epochs": run.epochs,
-        "patience": run.epochs,
-        "selection": "last",
-    }
-    model = watched(**fixed, random_state=seed_of(run.dataset, run.name, run.seed))
-    model.fit(np.asarray(TableEncoder().fit_transform(data.X)), y, sensitive_features=data.s)
-    names = ("about_x", "about_y", "about_s")
-    return {"epochs": [{name: epoch[f"validation_{name}"] for name in names} for epoch in model.history_]}
+    fixed = {"gamma": run.gamma, "max_epochs": run.epochs, "patience": run.epochs, "selection": "last"}
+    model = estimator_of(run.method, **fixed, random_state=seed_of(run.dataset, run.name, run.seed))
+    X = np.asarray(TableEncoder().fit_transform(data.X))
+    epochs = information_plane(model, X, data.y.to_numpy(), sensitive_features=data.s)
+    return {"epochs": [{name: epoch[name] for name in TOLD} for epoch in epochs]}
 
 
 def _images(run: settings.Images, trials: Path) -> Result:

@@ -1,24 +1,23 @@
 """From a task to a model with its certificate, its audit, and the alternatives it was chosen among."""
 
+import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from fairbits.auditing import Audit, audit
-from fairbits.certificate import Certificate, certify
+from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
-from fairbits.encoding import GroupEncoder, TableEncoder
+from fairbits.encoding import TableEncoder
 from fairbits.estimators import BinaryMIClassifier, VanillaClassifier
-from fairbits.estimators.held_out import held_out_scores
+from fairbits.workflow.alternatives import Contest, Scored
 from fairbits.workflow.task import Task
 
 TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3
@@ -44,15 +43,6 @@ class FitOptions:
 
 
 @dataclass(frozen=True)
-class Scored:
-    """A model's name, the weight of its penalty if it has one, and its scores on the test rows."""
-
-    name: str
-    gamma: float | None
-    scores: dict[str, float]
-
-
-@dataclass(frozen=True)
 class Fit:
     """A fitted model and all that is known about it."""
 
@@ -62,6 +52,8 @@ class Fit:
     refusal: str | None
     audit: Audit
     alternatives: list[Scored]
+    tested: list[dict[str, Any]]  # the models whose limits were tested, in order, up to the first failure
+    plane: dict[str, Any]
     rows: dict[str, int]  # of every part of the table
     test: np.ndarray  # numbers of the test rows
     concerns: list[str] = field(default_factory=list)
@@ -74,30 +66,57 @@ class Fit:
 def fit_task(task: Task, options: FitOptions, on_stage: OnStage = lambda _: None) -> Fit:
     """Split the rows, fit, certify, and audit on rows that played no part."""
     rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=options.seed)
+    train = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=options.seed)[0]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         on_stage("training")
-        model, certificate, refusal, path = _fit(task, rows, options)
-        on_stage("alternatives")
-        train = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=options.seed)[0]
+        chosen = _fit(task, rows, options)
         plain = _plain(task, train, options)
         on_stage("audit")
-        found = audit(model, task.X.iloc[test], task.y[test], sensitive_features=task.s.iloc[test], unmitigated=plain)
-    s = _group_numbers(task)[test]
-    scored = [_scored("BinaryMI", m, task, test, s) for m in path]
-    scored += [_scored(name, m, task, test, s) for name, m in (("unmitigated", plain), *_references(task, train))]
-    parts = {"train": len(train), "calibration": len(rows) - len(train), "test": len(test)}
+        warnings.simplefilter("ignore", SmallGroupWarning)  # test rows; of the calibration rows it has been said
+        s = task.s.iloc[test]
+        found = audit(chosen.model, task.X.iloc[test], task.y[test], sensitive_features=s, unmitigated=plain)
+    on_stage("alternatives")
+    contest = Contest(task, train, test, {**_settings(task, options), "min_group_size": 1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is to be said of models that nobody will use
+        scored, plane = _alternatives(contest, chosen, plain, found), contest.plane(chosen.model[-1])
     concerns = list(dict.fromkeys(str(w.message) for w in caught if w.category.__module__.startswith("fairbits")))
-    return Fit(model, certificate, refusal is None, refusal, found, scored, parts, test, concerns)
+    return Fit(
+        model=chosen.model,
+        certificate=chosen.certificate,
+        certified=chosen.refusal is None,
+        refusal=chosen.refusal,
+        audit=found,
+        alternatives=scored,
+        tested=chosen.tested,
+        plane=plane,
+        rows={"train": len(train), "calibration": len(rows) - len(train), "test": len(test)},
+        test=test,
+        concerns=concerns,
+    )
+
+
+class _Chosen(NamedTuple):
+    """The model, its certificate, why the limits could not be proved, the path it is from, and what was tested."""
+
+    model: Pipeline
+    certificate: Certificate
+    refusal: str | None
+    path: list[Pipeline]
+    tested: list[dict[str, Any]]
+
+
+def _settings(task: Task, options: FitOptions) -> dict[str, Any]:
+    return {"groups": task.groups, "max_epochs": options.max_epochs}
 
 
 def _method(task: Task, options: FitOptions) -> Pipeline:
-    method = BinaryMIClassifier(code_size=options.code_size, groups=task.groups, max_epochs=options.max_epochs)
+    method = BinaryMIClassifier(code_size=options.code_size, **_settings(task, options))
     return make_pipeline(TableEncoder(), method)
 
 
-def _fit(task: Task, rows: np.ndarray, options: FitOptions) -> tuple[Pipeline, Certificate, str | None, list[Any]]:
-    """Return the model, its certificate, why the limits could not be proved, and the path it was chosen from."""
+def _fit(task: Task, rows: np.ndarray, options: FitOptions) -> _Chosen:
     X, y, s = task.X.iloc[rows], task.y[rows], task.s.iloc[rows]
     if options.gamma is not None:
         return _fit_gamma(task, X, y, s, options)
@@ -116,38 +135,31 @@ def _fit(task: Task, rows: np.ndarray, options: FitOptions) -> tuple[Pipeline, C
         safest = model.candidates_[0]
         held = train_test_split(np.arange(len(y)), test_size=CALIBRATION_FRACTION, random_state=options.seed)[1]
         certificate = certify(safest, X.iloc[held], sensitive_features=s.iloc[held], confidence=options.confidence)
-        return safest, certificate, str(refusal), model.candidates_
-    return model.estimator_, model.certificate_, None, model.candidates_
+        return _Chosen(safest, certificate, str(refusal), model.candidates_, _tested(model))
+    return _Chosen(model.estimator_, model.certificate_, None, model.candidates_, _tested(model))
 
 
-def _fit_gamma(task: Task, X: Any, y: np.ndarray, s: Any, options: FitOptions) -> tuple:
+def _tested(model: CertifiedClassifier) -> list[dict[str, Any]]:
+    return json.loads(model.path_.to_json(orient="records"))  # numbers of Python
+
+
+def _fit_gamma(task: Task, X: Any, y: np.ndarray, s: Any, options: FitOptions) -> _Chosen:
     train, held = train_test_split(np.arange(len(y)), test_size=CALIBRATION_FRACTION, random_state=options.seed)
     model = clone(_method(task, options)).set_params(binarymiclassifier__gamma=options.gamma)
     model.fit(X.iloc[train], y[train], binarymiclassifier__sensitive_features=s.iloc[train])
     certificate = certify(model, X.iloc[held], sensitive_features=s.iloc[held], confidence=options.confidence)
-    return model, certificate, None, [model]
+    return _Chosen(model, certificate, None, [model], [])
 
 
 def _plain(task: Task, train: np.ndarray, options: FitOptions) -> Pipeline:
-    plain = make_pipeline(TableEncoder(), VanillaClassifier(max_epochs=options.max_epochs, groups=task.groups))
+    plain = make_pipeline(TableEncoder(), VanillaClassifier(**_settings(task, options)))
     return plain.fit(task.X.iloc[train], task.y[train], vanillaclassifier__sensitive_features=task.s.iloc[train])
 
 
-def _references(task: Task, train: np.ndarray) -> list[tuple[str, Pipeline]]:
-    models = {"logistic regression": LogisticRegression(max_iter=2000), "constant": DummyClassifier()}
-    X, y = task.X.iloc[train], task.y[train]
-    return [(name, make_pipeline(TableEncoder(), model).fit(X, y)) for name, model in models.items()]
-
-
-def _group_numbers(task: Task) -> np.ndarray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said by the task
-        encoder = GroupEncoder(groups=task.groups, min_group_size=1).fit(task.s)
-    return encoder.transform(task.s)
-
-
-def _scored(name: str, model: Any, task: Task, test: np.ndarray, s: np.ndarray) -> Scored:
-    """Score the last step of a pipeline on what the steps before make of the test rows."""
-    X = model[:-1].transform(task.X.iloc[test])
-    last = model[-1]
-    return Scored(name, getattr(last, "gamma", None), held_out_scores(last, X, task.y[test], s))
+def _alternatives(contest: Contest, chosen: _Chosen, plain: Pipeline, found: Audit) -> list[Scored]:
+    """Score the path, rivals and references; of the chosen model the audit has said what one draw does."""
+    train, method = contest.train, chosen.model[-1]
+    path = [contest.scored("BinaryMI", m, train, found.task if m is chosen.model else None) for m in chosen.path]
+    if not chosen.tested:
+        path += contest.path(method)
+    return [*path, *contest.rivals(), contest.scored("unmitigated", plain, train), *contest.references()]

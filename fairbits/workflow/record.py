@@ -5,15 +5,17 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from fairbits.encoding import GroupEncoder
-from fairbits.information import neuronwise_information
+from fairbits.estimators.concerns import conditional_entropy
+from fairbits.information import information_sandwich, neuronwise_information
 from fairbits.records import versions
+from fairbits.report.folder import FORMAT
 from fairbits.workflow.fit import Fit, FitOptions
 from fairbits.workflow.task import Task
 
-FORMAT = 1
 SCORE_BINS = 20
 
 
@@ -46,24 +48,34 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[s
         "certificate": fit.certificate.to_dict(),
         "audit": fit.audit.to_dict(),
         "alternatives": [asdict(scored) for scored in fit.alternatives],
+        "tested": fit.tested,
         "bits": _bits(fit, task),
         "scores_by_group": _scores_by_group(fit, task),
         "history": method.history_,
+        "best_epoch": method.best_epoch_,
+        "plane": fit.plane,
         "concerns": fit.concerns,
         "made": {"date": datetime.date.today().isoformat(), **versions()},
     }
 
 
 def _bits(fit: Fit, task: Task) -> list[dict[str, Any]]:
-    """Return what each bit carries about the label and about every sensitive column on the test rows, in bits."""
+    """Return what one draw carries about the label and every sensitive column on the test rows, bit by bit and whole.
+
+    All in bits. `joint`, of the whole code, errs above the population's on average, `lower` below it.
+    """
     X, y, s = fit.test_rows(task)
     theta = torch.from_numpy(fit.model[-1].code_probabilities(fit.model[:-1].transform(X)))
-    told = {task.label: np.searchsorted(fit.model[-1].classes_, y)}
-    for name in task.s.columns:
-        column = GroupEncoder(min_group_size=1).fit(task.s[[name]])
-        told[name] = column.transform(s[[name]])[:, 0]
-    about = {name: neuronwise_information(theta, torch.from_numpy(groups)).tolist() for name, groups in told.items()}
-    return [{"bit": i, **{name: values[i] for name, values in about.items()}} for i in range(theta.shape[1])]
+    columns = [(task.label, "label", np.searchsorted(fit.model[-1].classes_, y))]
+    columns += [(name, "sensitive", number) for name, number, _ in _sensitive_columns(task, s)]
+    return [{"about": name, "role": role, **_carried(theta, number)} for name, role, number in columns]
+
+
+def _carried(theta: torch.Tensor, number: np.ndarray) -> dict[str, Any]:
+    groups = torch.from_numpy(np.unique(number, return_inverse=True)[1])
+    lower, joint = information_sandwich(theta, groups, generator=torch.Generator().manual_seed(0))
+    each = neuronwise_information(theta, groups).tolist()
+    return {"entropy": conditional_entropy(number[:, None]), "each": each, "joint": float(joint), "lower": float(lower)}
 
 
 def _scores_by_group(fit: Fit, task: Task) -> list[dict[str, Any]]:
@@ -71,10 +83,17 @@ def _scores_by_group(fit: Fit, task: Task) -> list[dict[str, Any]]:
     X, _, s = fit.test_rows(task)
     score = fit.model.predict_proba(X)[:, -1]
     found = []
-    for name in task.s.columns:
-        encoder = GroupEncoder(min_group_size=1).fit(task.s[[name]])
-        number = encoder.transform(s[[name]])[:, 0]
-        for i, group in enumerate(encoder.names_[0]):
+    for name, number, groups in _sensitive_columns(task, s):
+        for i, group in enumerate(groups):
             counts = np.histogram(score[number == i], SCORE_BINS, (0, 1))[0]
             found.append({"column": name, "group": group, "counts": counts.tolist()})
+    return found
+
+
+def _sensitive_columns(task: Task, s: pd.DataFrame) -> list[tuple[str, np.ndarray, list[str]]]:
+    """Return name, group numbers of rows and group names of each sensitive column on its own."""
+    found = []
+    for name in task.s.columns:
+        encoder = GroupEncoder(min_group_size=1).fit(task.s[[name]])
+        found.append((name, encoder.transform(s[[name]])[:, 0], encoder.names_[0]))
     return found

@@ -56,6 +56,15 @@ def test_a_table_becomes_a_folder(table, tmp_path, monkeypatch, capsys):
     record = json.loads((folder / "audit.json").read_text())
     assert "id was left out, identifier" in " ".join(record["task"]["notes"])
     assert (folder / "model_card.md").read_text().startswith("# Model card: paid without sex")
+    assert "model_card.md, report.html" in " ".join(out.split())
+    assert "paid, without sex" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_without_the_packages_that_draw_everything_else_is_written(table, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "fairbits.report.page", None)
+    assert run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m") == 0
+    assert "pip install 'fairbits[report]' for report.html" in " ".join(capsys.readouterr().out.split())
+    assert sorted(f.name for f in (tmp_path / "m").iterdir()) == ["audit.json", "model", "model_card.md"]
 
 
 def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path, monkeypatch, capsys):

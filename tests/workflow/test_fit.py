@@ -1,16 +1,20 @@
 """From a task to a model that is certified or says why not."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder
+from fairbits.report.words import model_card, summary
+from fairbits.workflow import alternatives
 from fairbits.workflow import fit as fitting
+from fairbits.workflow.alternatives import PATH, STRENGTHS, Contest, group_numbers
 from fairbits.workflow.fit import FitOptions, fit_task
 from fairbits.workflow.record import fit_record
 from fairbits.workflow.task import make_task
-from fairbits.workflow.words import model_card, summary
 
 BRIEF = {"code_size": 3, "max_epochs": 3}
 
@@ -54,7 +58,7 @@ def test_a_loose_limit_is_certified(certified, task):
     assert fit.refusal is None
     assert fit.certificate.total_variation <= 0.9
     assert "at most 0.9" in fit.certificate.promise
-    assert stages == ["training", "alternatives", "audit"]
+    assert stages == ["training", "audit", "alternatives"]
     assert sum(fit.rows.values()) == len(task.y)
 
 
@@ -68,10 +72,55 @@ def test_parts_share_no_rows(certified, task):
 def test_alternatives_are_scored_on_the_test_rows(certified):
     fit, _, _ = certified
     names = [a.name for a in fit.alternatives]
-    assert names == ["BinaryMI", "BinaryMI", "unmitigated", "logistic regression", "constant"]
+    rivals = [name for name in ("Parity", "HSIC") for _ in STRENGTHS]
+    assert names == ["BinaryMI", "BinaryMI", *rivals, "unmitigated", "logistic regression", "constant"]
+    assert [a.gamma for a in fit.alternatives if a.name == "HSIC"] == list(STRENGTHS)
+    assert {a.rows for a in fit.alternatives} == {1680}
     by_name = {a.name: a.scores for a in fit.alternatives}
     assert by_name["constant"]["auc"] == 0.5
     assert by_name["logistic regression"]["auc"] > 0.75
+
+
+def test_the_scores_of_the_kept_model_are_those_of_its_audit(certified):
+    fit, _, _ = certified
+    (kept,) = [a for a in fit.alternatives if a.chosen]
+    assert kept.gamma == fit.model[-1].gamma
+    assert kept.scores == fit.audit.task
+
+
+def test_what_was_tested_ends_with_the_kept_model_or_the_first_failure(certified):
+    fit, _, _ = certified
+    passed = [tested["gamma"] for tested in fit.tested if tested["passed"]]
+    assert passed[-1] == fit.model[-1].gamma
+    assert all(tested["passed"] for tested in fit.tested[:-1])
+
+
+def test_the_plane_is_of_the_kept_setting(certified):
+    fit, _, _ = certified
+    assert fit.plane["rows"] == 1680
+    assert len(fit.plane["epochs"]) >= 3
+    for epoch in fit.plane["epochs"]:
+        assert -1e-6 <= epoch["about_s"] <= epoch["about_x"] + 1e-6
+
+
+def test_models_for_comparison_train_on_few_rows_unless_a_group_would_be_missing(task, monkeypatch):
+    monkeypatch.setattr(alternatives, "MOST_ROWS", 500)
+    train, test = np.arange(2400), np.arange(2400, 3000)
+    contest = Contest(task, train, test, {"max_epochs": 2, "min_steps": 0})
+    assert {scored.rows for scored in contest.rivals()} == {500}
+    rare = dataclasses.replace(task, s=task.s.assign(race=np.where(np.arange(3000) % 2399 == 1500, "r", task.s.race)))
+    assert len(Contest(rare, train, test, {}).few) == 2400
+
+
+def test_a_sensitive_number_has_as_many_groups_as_were_asked_for(task):
+    table = task.X.assign(age=np.arange(len(task.y)) % 60, paid=task.y)
+    halved = make_task(table, "paid", ["age"], n_bins=2)
+    method = fitting._method(halved, FitOptions(gamma=0.5))[-1]
+    encoder = GroupEncoder(groups=method.groups, n_bins=method.n_bins)
+    with pytest.warns(BinnedSensitiveFeaturesWarning):
+        names = encoder.fit(halved.s).names_
+    assert len(names[0]) == len(halved.group_sizes) == 2
+    assert set(group_numbers(halved)[:, 0]) == {0, 1}
 
 
 def test_an_impossible_limit_is_refused_with_the_safest_model(task):
@@ -88,6 +137,9 @@ def test_a_fixed_gamma_has_a_certificate_and_no_promise(task):
     assert fit.model[-1].gamma == 0.2
     assert fit.certificate.promise is None
     assert fit.certified
+    assert not fit.tested
+    path = {a.gamma: a.chosen for a in fit.alternatives if a.name == "BinaryMI"}
+    assert path == {0.2: True, **dict.fromkeys(PATH, False)}
 
 
 def test_the_record_is_json_and_holds_no_seed(certified, task):
@@ -96,8 +148,14 @@ def test_the_record_is_json_and_holds_no_seed(certified, task):
     text = json.dumps(record, allow_nan=False)
     assert "seed" not in json.loads(text)["asked"]
     assert record["task"]["group_sizes"] == task.group_sizes
-    assert len(record["bits"]) == 3
-    assert set(record["bits"][0]) == {"bit", "paid", "sex", "race"}
+    assert [(b["about"], b["role"]) for b in record["bits"]] == [
+        ("paid", "label"),
+        ("sex", "sensitive"),
+        ("race", "sensitive"),
+    ]
+    for column in record["bits"]:
+        assert len(column["each"]) == 3
+        assert max(column["each"]) <= column["joint"] + 1e-9 <= column["entropy"]
     assert {g["group"]: sum(g["counts"]) for g in record["scores_by_group"] if g["column"] == "sex"} == (
         fit.test_rows(task)[2].sex.value_counts().to_dict()
     )

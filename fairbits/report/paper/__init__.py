@@ -14,7 +14,7 @@ from fairbits.report.paper.tables import Section, latex, markdown
 from fairbits.report.paper.tradeoff import tradeoff
 from fairbits.report.paper.within import within_limits
 
-__all__ = ["write_paper"]
+__all__ = ["paper_sections", "write_paper"]
 
 PARTS = (tradeoff, within_limits, representation, stability, complexity, plane, biased_mnist)
 LATEX_HEAD = "% Needs \\usepackage{booktabs} and \\usepackage{graphicx}."
@@ -28,12 +28,17 @@ def write_paper(records: Iterable[Record], output: Path) -> list[Path]:
     """
     output.mkdir(parents=True, exist_ok=True)
     records = in_order(records)
-    sections = [section for part in PARTS for section in part(records)]
-    figures = _figures(records, output)
+    sections, figures = paper_sections(records), _figures(records, output)
     files = [output / "tables.md", output / "tables.tex"]
     replace_file(files[0], _markdown(sections, {file.name for file in figures}))
     replace_file(files[1], "\n\n".join([LATEX_HEAD, *(latex(table) for s in sections for table in s.tables)]) + "\n")
     return [*files, *figures]
+
+
+def paper_sections(records: Iterable[Record]) -> list[Section]:
+    """Return the tables for which there are records."""
+    records = in_order(records)
+    return [section for part in PARTS for section in part(records)]
 
 
 def _figures(records: list[Record], output: Path) -> list[Path]:

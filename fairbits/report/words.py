@@ -7,8 +7,10 @@ Record = dict[str, Any]
 
 def verdict(record: Record) -> str:
     """Say in one or two sentences what was promised, or that nothing could be."""
-    gap = record["certificate"]["total_variation"]
-    confidence = f"{record['certificate']['confidence']:.0%}"
+    if "certified" not in record:
+        return _audited(record["audit"])
+    certificate = record["certificate"]
+    gap, confidence = certificate["total_variation"], f"{certificate['confidence']:.0%}"
     if not record["certified"]:
         return f"Not certified. {record['refusal']}"
     if record["asked"]["gamma"] is not None:
@@ -16,19 +18,34 @@ def verdict(record: Record) -> str:
             f"No limit was asked for. Held-out rows prove, at {confidence} confidence: the rates of any decision made "
             f"from one draw of the code differ between two groups by at most {gap:.3f}."
         )
-    promise = record["certificate"]["promise"]
-    return f"Certified at {confidence} confidence, {promise} The bound of the kept model itself is {gap:.3f}."
+    return (
+        f"Certified at {confidence} confidence, {certificate['promise']} The bounds of the kept model itself are a gap "
+        f"of {gap:.3f} and {certificate['information']:.4f} bits."
+    )
+
+
+def _audited(audit: dict[str, Any]) -> str:
+    """Say what is proved of a representation that somebody else has made."""
+    start, certificate = f"Audit of {audit['subject']} on {audit['rows']:,} rows.", audit["certificate"]
+    if certificate is None:
+        reason = audit["unavailable"].get("certificate", "there is nothing to prove it from.")
+        return f"{start} Nothing is certified: {reason}"
+    return (
+        f"{start} They prove, at {certificate['confidence']:.0%} confidence: the rates of any decision made from "
+        f"{certificate['release_words']} differ between two groups by at most {certificate['total_variation']:.3f}."
+    )
 
 
 def price(record: Record) -> str:
     """Say what the protection costs on the test rows."""
     task, plain = record["audit"]["task"], _alternative(record, "unmitigated")
     constant = _alternative(record, "constant")
+    idle = task["one_draw_accuracy"] <= constant["accuracy"]
     return (
         f"On {record['audit']['rows']:,} test rows the prediction from one draw has accuracy "
         f"{task['one_draw_accuracy']:.3f} and AUC {task['one_draw_auc']:.3f}; an unprotected network has "
         f"{plain['accuracy']:.3f} and {plain['auc']:.3f}; always saying the most frequent class is right in "
-        f"{constant['accuracy']:.3f}."
+        f"{constant['accuracy']:.3f}." + " By accuracy, one draw is no better than that." * idle
     )
 
 

@@ -1,0 +1,96 @@
+"""What a fit is measured against: rivals, references, and the path its model was chosen from."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from fairbits.encoding import GroupEncoder, TableEncoder
+from fairbits.estimators import BinaryMIClassifier, HSICClassifier, ParityClassifier, fit_stack
+from fairbits.estimators.held_out import held_out_scores
+from fairbits.plane import information_plane
+from fairbits.workflow.task import Task
+
+MOST_ROWS = 20_000  # that a model trains on for comparison only
+STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the rivals
+PATH = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # beside a gamma that was given
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A model's name, the weight of its penalty if it has one, its training rows, and its scores on the test rows."""
+
+    name: str
+    gamma: float | None
+    rows: int
+    scores: dict[str, float]
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The rows and settings on which alternatives are trained, and the test rows on which they are scored."""
+
+    task: Task
+    train: np.ndarray
+    test: np.ndarray
+    settings: dict[str, Any]  # that all networks share
+
+    @cached_property
+    def few(self) -> np.ndarray:
+        """Training rows, which are in random order: not too many, unless a label or a group would be missing."""
+        cells = np.column_stack([np.unique(self.task.y, return_inverse=True)[1], group_numbers(self.task)])
+        few, everything = (cells[rows] for rows in (self.train[:MOST_ROWS], self.train))
+        complete = all(len(np.unique(a)) == len(np.unique(b)) for a, b in zip(few.T, everything.T, strict=True))
+        return self.train[:MOST_ROWS] if complete else self.train
+
+    def scored(self, name: str, model: Pipeline, rows: np.ndarray, scores: dict[str, float] | None = None) -> Scored:
+        """Score the last step of a pipeline on what the steps before make of the test rows, unless that was done."""
+        last, chosen = model[-1], scores is not None
+        if scores is None:
+            X = model[:-1].transform(self.task.X.iloc[self.test])
+            scores = held_out_scores(last, X, self.task.y[self.test], group_numbers(self.task)[self.test])
+        return Scored(name, getattr(last, "gamma", None), len(rows), scores, chosen)
+
+    def references(self) -> list[Scored]:
+        """Score the models that need no network."""
+        X, y = self.task.X.iloc[self.train], self.task.y[self.train]
+        models = {"logistic regression": LogisticRegression(max_iter=2000), "constant": DummyClassifier()}
+        fitted = {name: make_pipeline(TableEncoder(), model).fit(X, y) for name, model in models.items()}
+        return [self.scored(name, model, self.train) for name, model in fitted.items()]
+
+    def rivals(self) -> list[Scored]:
+        """Score the paths of the rivals, each trained as one stack."""
+        found = []
+        for name, method in {"Parity": ParityClassifier, "HSIC": HSICClassifier}.items():
+            found += self._path(name, [method(**self.settings, gamma=gamma) for gamma in STRENGTHS])
+        return found
+
+    def path(self, chosen: BinaryMIClassifier) -> list[Scored]:
+        """Score a short path around a model whose gamma was given."""
+        code = {"code_size": chosen.code_size, **self.settings}
+        return self._path("BinaryMI", [BinaryMIClassifier(**code, gamma=g) for g in PATH if g != chosen.gamma])
+
+    def _path(self, name: str, models: list[Any]) -> list[Scored]:
+        encoder = TableEncoder().fit(self.task.X.iloc[self.few])
+        fit_stack(models, *self._training(encoder), sensitive_features=self.task.s.iloc[self.few])
+        return [self.scored(name, make_pipeline(encoder, model), self.few) for model in models]
+
+    def _training(self, encoder: TableEncoder) -> tuple[Any, np.ndarray]:
+        return encoder.transform(self.task.X.iloc[self.few]), self.task.y[self.few]
+
+    def plane(self, chosen: BinaryMIClassifier) -> dict[str, Any]:
+        """Train the setting of the chosen model once more; return what its code tells of validation rows, in bits."""
+        model = BinaryMIClassifier(code_size=chosen.code_size, gamma=chosen.gamma, **self.settings)
+        rows = self._training(TableEncoder().fit(self.task.X.iloc[self.few]))
+        epochs = information_plane(model, *rows, sensitive_features=self.task.s.iloc[self.few])
+        return {"rows": len(self.few), "epochs": epochs}
+
+
+def group_numbers(task: Task) -> np.ndarray:
+    """Return the groups of all rows as numbers, (n, columns)."""
+    return GroupEncoder(groups=task.groups, min_group_size=1).fit(task.s).transform(task.s)

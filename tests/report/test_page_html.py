@@ -1,0 +1,287 @@
+"""The page of a record: whole, offline, escaped, readable, and plain about what it lacks."""
+
+import base64
+import copy
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fit_records import EVIL, GROUP, audit_record, small_record
+from paper_records import everything
+
+from fairbits.records import append_record
+from fairbits.report import page as package
+from fairbits.report.folder import write_report
+from fairbits.report.page import page
+from fairbits.report.page import style as looks
+from fairbits.report.paper import paper_sections
+
+SECTIONS = ["verdict", "frontier", "bits", "scores", "attacks", "learning", "plane", "data", "promise", "words"]
+CSS = (Path(package.__file__).parent / "style.css").read_text()
+
+
+class Parsed(HTMLParser):
+    """Elements with their attributes, texts, and the contents of scripts, as a browser sees them."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.texts, self.scripts, self.inside = [], [], [], None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        self.inside = tag if tag in ("script", "style") else None
+        if tag == "script":
+            self.scripts.append((dict(attributes), ""))
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside == "script":
+            self.scripts[-1] = (self.scripts[-1][0], self.scripts[-1][1] + data)
+        elif self.inside is None:
+            self.texts.append(data)
+
+    def having(self, tag, **attributes):
+        return [a for t, a in self.elements if t == tag and attributes.items() <= a.items()]
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+    @property
+    def specs(self):
+        return {a["data-chart"]: json.loads(text) for a, text in self.scripts if a.get("class") == "spec"}
+
+
+@pytest.fixture(scope="module")
+def record():
+    return small_record()
+
+
+@pytest.fixture(scope="module")
+def html(record):
+    return page(record)
+
+
+@pytest.fixture(scope="module")
+def parsed(html):
+    return Parsed(html)
+
+
+def test_the_page_is_small_and_in_order(html, parsed):
+    assert len(html.encode()) < 1.5e6
+    assert [a["id"] for a in parsed.having("section")] == SECTIONS
+    assert len(parsed.having("h1")) == 1
+    assert "Not in this report" not in parsed.text
+
+
+def test_the_same_record_gives_the_same_page(record, html):
+    assert page(copy.deepcopy(record)) == html
+
+
+def test_nothing_is_loaded_from_anywhere(parsed):
+    for tag, attributes in parsed.elements:
+        for name in ("src", "href", "srcset", "data", "action", "poster"):
+            assert attributes.get(name, "data:").startswith("data:"), (tag, attributes)
+    assert "url(" not in CSS
+    assert "@import" not in CSS
+    (policy,) = [a["content"] for a in parsed.having("meta") if "http-equiv" in a]
+    assert policy.startswith("default-src 'none'; img-src data:;")
+
+
+def test_the_browser_runs_the_two_scripts_of_the_page_and_no_other(parsed):
+    (policy,) = [a["content"] for a in parsed.having("meta") if "http-equiv" in a]
+    run = [text for attributes, text in parsed.scripts if "type" not in attributes]
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in run]
+    assert len(run) == 2
+    assert re.findall(r"'sha256-([^']+)'", policy) == digests
+    assert "unsafe-inline" not in policy.split("script-src")[1]
+
+
+def test_names_cannot_become_elements(html, parsed):
+    assert not parsed.having("img")
+    assert not parsed.having("b")
+    assert not parsed.having("i")
+    assert not [a for _, a in parsed.elements if any(name.startswith("on") for name in a)]
+    assert html.count("</script") == len(parsed.scripts)
+    assert EVIL in parsed.text
+    assert GROUP in parsed.text
+    assert GROUP in json.dumps(parsed.specs["scores-chart-0"], ensure_ascii=False).replace('\\"', '"')
+
+
+def test_names_are_data_of_charts_and_never_programs(parsed):
+    """Expressions and field names of a chart are evaluated: only ours may stand there."""
+
+    def programs(spec):
+        if isinstance(spec, dict):
+            for key, value in spec.items():
+                if key in ("expr", "filter", "calculate", "test", "field", "signal"):
+                    yield str(value)
+                elif key not in ("values", "datasets", "title", "domain", "sort"):
+                    yield from programs(value)
+        elif isinstance(spec, list):
+            for part in spec:
+                yield from programs(part)
+
+    found = [text for spec in parsed.specs.values() for text in programs(spec)]
+    assert len(found) > 50
+    assert not [text for text in found if "img" in text or "onclick" in text]
+
+
+def test_every_chart_has_words_and_numbers(html, parsed):
+    charts = [a for t, a in parsed.elements if t == "div" and a.get("class") == "chart"]
+    assert {c["id"] for c in charts} == set(parsed.specs)
+    assert len(charts) == 1 + 1 + 2 + 1 + 2 + 2
+    for chart in charts:
+        assert chart["role"] == "img"
+        assert len(chart["aria-label"]) > 20
+    figures = html.split("<figure>")[1:]
+    assert len(figures) == len(charts)
+    assert all("<details>" in f and f.count("<tr>") >= 2 for f in (f.split("</figure>")[0] for f in figures))
+    assert all(spec["width"] == "container" for spec in parsed.specs.values())
+
+
+def test_the_page_says_what_the_record_says(record, parsed):
+    task, certificate = record["audit"]["task"], record["certificate"]
+    for number in (
+        f"accuracy {task['one_draw_accuracy']:.3f}",
+        f"{certificate['bounds'][0]['balanced_accuracy']:.3f}",
+        f"Surely reached: {record['audit']['adversaries'][0]['reached']:.3f}",
+        f"{record['bits'][0]['joint']:.6f}",
+        f"{record['plane']['epochs'][-1]['about_s']:.4f}",
+        record["made"]["date"],
+    ):
+        words = parsed.text + " ".join(a.get("aria-label", "") for _, a in parsed.elements)
+        assert number in words, number
+    for line in (*certificate["does_not_cover"], *record["task"]["notes"], *record["task"]["columns"]):
+        assert line[1:] in parsed.text
+
+
+def test_the_slider_has_a_text_for_every_gamma(record, parsed):
+    (slider,) = parsed.having("input", type="range")
+    (texts,) = [json.loads(text) for a, text in parsed.scripts if a.get("id") == "places"]
+    path = sorted((m for m in record["alternatives"] if m["name"] == "BinaryMI"), key=lambda m: m["gamma"])
+    assert int(slider["max"]) == len(path) - 1
+    for text, model in zip(texts, path, strict=True):
+        assert text.startswith(f"gamma {model['gamma']:g}")
+        assert f"accuracy {model['scores']['one_draw_accuracy']:.3f}" in text
+        assert ("the kept model" in text) == model["chosen"]
+    assert path[int(slider["value"])]["chosen"]
+
+
+def test_the_verdicts(record):
+    refused = {**record, "certified": False, "refusal": "No model could be certified."}
+    fixed = {**record, "asked": {**record["asked"], "gamma": 0.5, "max_disparity": None}}
+    for changed, badge in ((record, "certified"), (refused, "not certified"), (fixed, "no limit asked for")):
+        found = Parsed(page(changed))
+        assert f"{badge} " in found.text
+        assert found.having("p", **{"class": f"badge {badge.replace(' ', '-')}"})
+    assert "Not certified. No model could be certified." in Parsed(page(refused)).text
+
+
+@pytest.mark.parametrize(
+    ("part", "section"),
+    [
+        ("alternatives", "frontier"),
+        ("scores_by_group", "scores"),
+        ("history", "learning"),
+        ("plane", "plane"),
+        ("certificate", None),
+        ("task", None),
+        ("tested", None),
+        ("best_epoch", None),
+    ],
+)
+@pytest.mark.parametrize("value", ["gone", "empty"])
+def test_a_missing_part_is_said(record, part, section, value):
+    changed = {k: v for k, v in record.items() if k != part or value != "gone"}
+    if value != "gone":
+        changed[part] = type(record[part])()
+    if part == "certificate":
+        changed = {k: v for k, v in changed.items() if k not in ("certified", "refusal")}
+    text = page(changed)
+    assert text.count("Not in this report") == (section is not None)
+    if section:
+        assert "Not in this report" in text.split(f'id="{section}"')[1].split("</section>")[0]
+
+
+def test_audits_of_other_representations_have_a_page():
+    rng = np.random.default_rng(0)
+    groups = rng.choice(["a", "b"], 400)
+    code = Parsed(page(audit_record((rng.random((400, 3)) < 0.5).astype(int), groups)))
+    assert "Audit of the representation on 400 rows. They prove, at 95% confidence" in code.text
+    assert set(code.specs) == {"bits-chart", "attacks-chart-0"}
+    real = Parsed(page(audit_record(rng.normal(size=(400, 3)), groups)))
+    assert "Nothing is certified" in real.text
+    assert set(real.specs) == {"attacks-chart-0"}
+    assert real.text.count("Not in this report") == 7
+
+
+def test_the_papers_experiments_have_a_page(tmp_path):
+    for found in everything():
+        append_record(tmp_path / "records.jsonl", found)
+    sections = paper_sections(everything())
+    (tmp_path / f"{sections[0].name}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    html = write_report(tmp_path).read_text(encoding="utf-8")
+    found = Parsed(html)
+    assert [a["id"] for a in found.having("section")] == ["opening", *(s.name for s in sections)]
+    assert [a["src"].split(",")[0] for a in found.having("img")] == ["data:image/svg+xml;base64"]
+    for table in (table for section in sections for table in section.tables):
+        for cell in (table.title, *table.head, *(cell for row in table.rows for cell in row), *table.notes):
+            assert " ".join(cell.split()) in found.text
+    assert not found.scripts
+    assert len(html) < 1.5e6
+
+
+# ------------------------------------------------------------------ contrast
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a, b):
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def schemes():
+    """Return the CSS variables of the light and of the dark page."""
+    light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6})", part)) for part in CSS.split("@media screen")[:2])
+    return [light, {**light, **dark}]
+
+
+def test_contrast_is_that_of_its_formula():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
+
+
+@pytest.mark.parametrize("scheme", schemes(), ids=["light", "dark"])
+def test_letters_can_be_read(scheme):
+    for front in ("text", "soft", "link"):
+        for back in ("page", "panel"):
+            assert contrast(scheme[front], scheme[back]) >= 4.5, (front, back)
+    for name in ("good", "bad", "plain"):
+        assert contrast(scheme[name], scheme[f"{name}-panel"]) >= 4.5
+        assert contrast(scheme[name], scheme["page"]) >= 4.5
+
+
+def test_marks_stand_out_from_both_pages():
+    assert tuple(scheme["page"] for scheme in schemes()) == looks.BACKGROUNDS
+    for colour in looks.SERIES:
+        assert min(contrast(colour, back) for back in looks.BACKGROUNDS) >= 3
+
+
+def test_numbers_in_the_heat_map_can_be_read():
+    ends = [[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in (looks.PALE, looks.DARK)]
+    for share in np.linspace(0, 1, 201):
+        cell = "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in zip(*ends, strict=True))
+        assert contrast(cell, looks.ON_DARK if share > looks.SWITCH else looks.ON_PALE) >= 4.5, share
