@@ -4,11 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+import numpy as np
 import torch
 from rich.console import Console
 
-from fairbits import datasets
+from fairbits.cli.arguments import SHIPPED
+from fairbits.cli.data import shipped_frame
+from fairbits.cli.failures import NOT_CERTIFIED
+from fairbits.cli.plain_words import plain_words
+from fairbits.encoding.rows import row_hashes, table_fingerprint
 from fairbits.modelfile import save
 from fairbits.records import replace_file
 from fairbits.workflow.files import read_file
@@ -17,13 +21,11 @@ from fairbits.workflow.record import fit_record
 from fairbits.workflow.task import make_task
 from fairbits.workflow.words import model_card, summary
 
-SHIPPED = ("compas", "adult", "bank")
 STAGES = {
     "training": "training a path of models and certifying them",
     "alternatives": "training the models to compare with",
     "audit": "attacking the code on the test rows",
 }
-NOT_CERTIFIED = 3  # exit code
 
 
 def run_fit(
@@ -49,11 +51,13 @@ def run_fit(
     with console.status("reading") as status:
         fit = fit_task(made, options, lambda stage: status.update(STAGES[stage]))
     record = fit_record(fit, made, options, Path(table).name)
+    # To notice when the rows of the fit come back to certify it; single rows cannot be recognised by it.
+    record["table"] = table_fingerprint(row_hashes(np.asarray(fit.model[:-1].transform(made.X))))
     _write(output, fit.model, record)
     if as_json:
         print(json.dumps(record))
     else:
-        console.print(summary(record), highlight=False, markup=False)
+        console.print(plain_words(summary(record)), highlight=False, markup=False)
         console.print(f"\nWritten to {output}: model, audit.json, model_card.md", highlight=False)
     if not fit.certified:
         raise SystemExit(NOT_CERTIFIED)
@@ -62,9 +66,7 @@ def run_fit(
 def _read(table: str, label: str | None, sensitive: list[str], reading: dict[str, Any]) -> tuple:
     """Return the table, what was said in reading it, and the names of label and sensitive columns."""
     if table in SHIPPED and not Path(table).exists():
-        data = getattr(datasets, f"load_{table}")()
-        own = pd.DataFrame({data.target_name: data.y.to_numpy(), data.s.name: data.s.to_numpy()})
-        frame = pd.concat([data.X.reset_index(drop=True), own], axis=1)
+        frame, data = shipped_frame(table)
         return frame, list(data.caveats), label or data.target_name, sensitive or [data.s.name]
     if label is None or not sensitive:
         raise ValueError("Say what to predict and what to forget: --label COLUMN --sensitive COLUMN[,COLUMN...].")

@@ -7,9 +7,14 @@ from typing import Annotated
 
 import typer
 
+from fairbits.cli import machine, using
+from fairbits.cli.arguments import complete_table, names, paragraphs
+from fairbits.cli.failures import EPILOG, Commands, exit_code_of
+
 app = typer.Typer(
     name="fairbits",
-    help="Turn rows into a few random bits that forget a sensitive attribute, and measure what they still tell.",
+    cls=Commands,
+    epilog=EPILOG,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -37,9 +42,22 @@ class Tracker(StrEnum):
     wandb = "wandb"
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from fairbits import __version__
+
+        print(f"fairbits {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _options() -> None:
-    """Keep `fairbits path` a command of its own while it is the only one."""
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")] = False,
+) -> None:
+    """Turn rows into a few random bits that forget a sensitive attribute, and measure what they still tell."""
 
 
 @app.command()
@@ -62,7 +80,9 @@ def path(
 
 @app.command()
 def fit(
-    table: Annotated[str, typer.Argument(help="A CSV or Parquet file, or compas, adult or bank.")],
+    table: Annotated[
+        str, typer.Argument(help="A CSV or Parquet file, or compas, adult or bank.", autocompletion=complete_table)
+    ],
     label: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     sensitive: Annotated[str | None, typer.Option(help="The columns to forget, with commas between.")] = None,
     output: Annotated[
@@ -106,17 +126,13 @@ def fit(
     run_fit(
         table,
         label,
-        _names(sensitive),
+        names(sensitive),
         output,
         options,
         reading={"separator": separator, "encoding": encoding},
-        task={"drop": _names(drop), "n_bins": bins},
+        task={"drop": names(drop), "n_bins": bins},
         as_json=as_json,
     )
-
-
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in text.split(",")] if text else []
 
 
 @app.command()
@@ -147,10 +163,16 @@ def reproduce(
     run_reproduce(experiment, output, quick=quick, trials=trials, changes=change, workers=workers, track=track)
 
 
+for _command in (using.transform, using.predict, using.audit, using.certify, machine.bench):
+    app.command(help=paragraphs(_command))(_command)
+app.add_typer(machine.data, name="data")
+
+
 def main() -> None:
     """Run the command line; errors a user can mend are one paragraph, not a traceback."""
+    debug = "--debug" in sys.argv
+    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # wherever it stands
     try:
         app()
-    except (ValueError, OSError) as error:
-        print(f"fairbits: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
+    except Exception as error:
+        raise SystemExit(exit_code_of(error, debug=debug)) from None

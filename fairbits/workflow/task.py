@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 
 from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder, TableEncoder
+from fairbits.encoding.columns import label as text_of
 
 MOST_CLASSES = 20
 FEWEST_ROWS = 200  # in all: a quarter of them certifies
 FEWEST_OF_A_CLASS = 20
 UNKNOWN = "(missing)"
+MOST_NUMBERS = GroupEncoder.max_values  # different numbers of a sensitive column that are not cut into groups
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,18 @@ def make_task(
     _check_columns(table, label, sensitive, drop)
     table, notes = _labelled(table, label)
     y = _label(table[label])
-    s, more = _sensitive(table, sensitive)
-    groups, sizes, said = _groups(s, n_bins, min_group_size)
+    s, known, more = sensitive_table(table, sensitive)
+    table, y, s = table[known].reset_index(drop=True), y[known], s[known].reset_index(drop=True)
+    groups, sizes, said = split_groups(s, n_bins=n_bins, min_group_size=min_group_size)
+    _check_sizes(sizes, min_group_size)
     X = table.drop(columns=[label, *sensitive, *drop])
     if not X.shape[1]:
         raise ValueError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
-    X, left_out = _without_identifiers(X)
+    X, left_out = without_identifiers(X)
     return Task(X, y, s, label, groups, sizes, [*notes, *more, *said, *left_out])
 
 
-def _without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Leave out columns that number or name the rows; a part of the rows would not show it any more."""
     reasons = TableEncoder().fit(X).dropped_
     found = {name: reason for name, reason in reasons.items() if reason.startswith("identifier")}
@@ -103,39 +107,60 @@ def _label(column: pd.Series) -> np.ndarray:
     return column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()
 
 
-def _sensitive(table: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the sensitive columns with missing values as a group of their own."""
-    s, notes = table[list(names)].copy(), []
+def sensitive_table(table: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, np.ndarray, list[str]]:
+    """Return the sensitive columns, which rows can be said to be in a group, and what was decided.
+
+    A missing value is a group of its own; but a missing number or date, where these are cut into groups, is in none.
+    """
+    s, known, notes = table[list(names)].copy(), np.ones(len(table), dtype=bool), []
     for name in names:
         column = s[name]
-        missing = column.isna() | (np.isinf(column) if column.dtype.kind == "f" else False)
-        if missing.any():
-            s[name] = column.astype(object).where(~missing, UNKNOWN).astype(str)
-            notes.append(f"{name} is missing in {int(missing.sum())} rows, which are a group of their own.")
-        elif column.dtype.kind == "M":
-            s[name] = column.astype("int64") / 8.64e13
+        if column.dtype.kind == "M":
+            column = days_since_1970(column)
             notes.append(f"{name} is a date; its groups are intervals of days since 1970.")
-    return s, notes
+        missing = (column.isna() | (np.isinf(column) if column.dtype.kind == "f" else False)).to_numpy(dtype=bool)
+        many = column.dtype.kind in "iuf" and column[~missing].nunique() > MOST_NUMBERS
+        if missing.any() and many:
+            known &= ~missing
+            notes.append(f"{name} is missing in {int(missing.sum())} rows, which are in none of its groups: left out.")
+        elif missing.any():
+            column = pd.Series([UNKNOWN if gone else text_of(v) for v, gone in zip(column, missing, strict=True)])
+            notes.append(f"{name} is missing in {int(missing.sum())} rows, which are a group of their own.")
+        s[name] = column
+    return s, known, notes
 
 
-def _groups(s: pd.DataFrame, n_bins: int, least: int) -> tuple[str, dict[str, int], list[str]]:
-    """Cross the columns, or take each on its own where a crossing is too small to say anything about."""
-    crossed, notes = _encoded(s, "intersection", n_bins)
-    small = [f"{name} ({size} rows)" for name, size in crossed.items() if size < least]
-    if not small:
-        return "intersection", crossed, notes
-    if s.shape[1] > 1:
-        each, notes = _encoded(s, "each", n_bins)
-        listed = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
-        notes.append(f"Each sensitive column is protected on its own: nothing can be estimated for {listed}.")
-        small = [f"{name} ({size} rows)" for name, size in each.items() if size < least]
-        crossed = each
-    if small:
+def days_since_1970(dates: pd.Series) -> pd.Series:
+    """Return dates as numbers, so that they can be cut into groups."""
+    return (pd.to_datetime(dates, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+
+
+def split_groups(
+    s: pd.DataFrame, *, n_bins: int = 4, min_group_size: int = 10
+) -> tuple[str, dict[str, int], list[str]]:
+    """Cross the columns, or take each on its own where a crossing is too small to say anything about.
+
+    Returns "intersection" or "each", the rows of every group, and what was decided.
+    """
+    sizes, notes = _encoded(s, "intersection", n_bins)
+    small = _small(sizes, min_group_size)
+    if not small or s.shape[1] == 1:
+        return "intersection" if not small else "each", sizes, notes
+    sizes, notes = _encoded(s, "each", n_bins)
+    listed = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+    return "each", sizes, [*notes, f"Each sensitive column is on its own: nothing can be estimated for {listed}."]
+
+
+def _small(sizes: dict[str, int], least: int) -> list[str]:
+    return [f"{name} ({size} rows)" for name, size in sizes.items() if size < least]
+
+
+def _check_sizes(sizes: dict[str, int], least: int) -> None:
+    if small := _small(sizes, least):
         raise ValueError(
             f"A group is too small to protect: {', '.join(small[:3])}; merge it with another, or leave its rows out. "
             f"At least {least} rows are needed."
         )
-    return "each", crossed, notes
 
 
 def _encoded(s: pd.DataFrame, groups: str, n_bins: int) -> tuple[dict[str, int], list[str]]:
