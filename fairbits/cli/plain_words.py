@@ -8,6 +8,10 @@ REMEDIES = (
         r"Group \1 of the sensitive column \2 has \3 rows in the part of the table that trains, and \4 are needed: "
         r"merge it with another, or leave its rows out.",
     ),
+    (
+        r"X: nothing left to encode, every column was dropped: \{(.*)\}",
+        r"Nothing is left to predict from, every column was dropped: \1.",
+    ),
     (r"\s*Pass the columns of fit in order: X\[.*?\]\.", ""),
     (r"; drop these rows, merge categories, or fit with groups='each'", "; leave these rows out, or merge groups"),
     (r", for example pandas\.cut\(values, edges\)\.astype\(str\)", ""),

@@ -92,7 +92,8 @@ class TableFile:
             "na_values": {name: MISSING for name in self.names if name not in verbatim},
         }
         for piece in self._parsed(self.form, chunksize=PIECE_ROWS, low_memory=False, **options):
-            yield piece[wanted].reset_index(drop=True)
+            if len(piece):
+                yield piece[wanted].reset_index(drop=True)
 
     def _parsed(self, form: TextForm, **options: Any) -> Iterator[pd.DataFrame]:
         """Yield the frames of a text file, one unless a `chunksize` is given.

@@ -1,8 +1,9 @@
 """The ledger of a model: whose code has been handed out, and which one. It survives a crash at any moment.
 
-The file is a line of JSON and then batches: how many rows, a checksum, and for each row a keyed hash and the code. A
-batch is on the disk before any of its codes leaves; one that a crash has cut off was never handed out, and is not
-counted. Rows cannot be read from it, but who has it can ask whether a row that they know is in it.
+The file is a sequence of frames, each with its length and checksums: first what the ledger is for, as JSON, then
+batches of rows, for each a keyed hash and the code. A batch is on the disk before any of its codes leaves; one that a
+crash has cut off was never handed out, and is not counted. Rows cannot be read from it, but who has it can ask whether
+a row that they know is in it.
 """
 
 import hashlib
@@ -14,16 +15,15 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, NoReturn, Self
 
 import numpy as np
 import pandas as pd
 
 FORMAT, VERSION = "fairbits ledger", 1
 NAME = "released.ledger"
-BATCH = struct.Struct("<4sII")  # mark, rows, checksum
-MARK = b"rows"
-MAX_HEADER = 2**16
+FRAME, CHECK = struct.Struct("<4sII"), struct.Struct("<I")  # mark, length and checksum of the content; their checksum
+HEAD, ROWS = b"head", b"rows"
 ODD = np.uint64(0x9E3779B97F4A7C15)  # an odd number: no two repeats alike
 
 
@@ -81,50 +81,48 @@ class Ledger:
             return
         batch = np.empty(len(rows), self._entry)
         batch["row"], batch["code"] = rows, codes
-        content = batch.tobytes()
+        header = json.dumps({**self._header, "key": self.key.hex()}).encode()
+        frames = _frame(ROWS, batch.tobytes()) if self._end else _frame(HEAD, header) + _frame(ROWS, batch.tobytes())
         self._opened.seek(self._end)
         self._opened.truncate()  # what a crash has cut off
-        header = b"" if self._end else json.dumps({**self._header, "key": self.key.hex()}).encode() + b"\n"
-        self._opened.write(header + BATCH.pack(MARK, len(batch), zlib.crc32(content)) + content)
+        self._opened.write(frames)
         self._opened.flush()
         os.fsync(self._opened.fileno())
-        if header:
+        if not self._end:
             _sync_name(self.file)
         self._end = self._opened.tell()
         self.entries = np.concatenate([self.entries, batch])
 
     def _read(self) -> None:
-        line = self._opened.readline(MAX_HEADER)
-        if not line.endswith(b"\n"):  # empty, or cut off before a first code was handed out
-            if len(line) == MAX_HEADER:
-                self._damaged()
+        header = self._next(HEAD)
+        if header is None:
             return
-        self.key = self._checked(line)
-        self._end, parts = self._opened.tell(), [self.entries]
-        while (batch := self._batch()) is not None:
-            parts.append(batch)
+        self.key = self._checked(header)
+        parts = [self.entries]
+        while (content := self._next(ROWS)) is not None:
+            parts.append(np.frombuffer(content, self._entry))
             self._end = self._opened.tell()
         self.entries = np.concatenate(parts)
 
-    def _batch(self) -> np.ndarray | None:
-        """Return the entries of the next batch, None at the end or where a crash has cut it off."""
-        start = self._opened.read(BATCH.size)
-        if len(start) < BATCH.size:
+    def _next(self, mark: bytes) -> bytes | None:
+        """Return the content of the next frame, None at the end or where a crash has cut it off."""
+        start = self._opened.read(FRAME.size + CHECK.size)
+        if len(start) < FRAME.size + CHECK.size:
             return None
-        mark, rows, checksum = BATCH.unpack(start)
-        if mark != MARK:
+        found, length, checksum = FRAME.unpack(start[: FRAME.size])
+        if start != _framed(found, length, checksum) or found != mark:
             self._damaged()
-        content = self._opened.read(rows * self._entry.itemsize)
-        if len(content) < rows * self._entry.itemsize:
+        content = self._opened.read(length)
+        if len(content) < length:
             return None
         if zlib.crc32(content) != checksum:
             self._damaged()
-        return np.frombuffer(content, self._entry)
+        return content
 
-    def _checked(self, line: bytes) -> bytes:
-        """Return the key, if the first line is that of a ledger for these codes and people."""
+    def _checked(self, header: bytes) -> bytes:
+        """Return the key, if the header is that of a ledger for these codes and people."""
         try:
-            found: dict[str, Any] = json.loads(line)
+            found: dict[str, Any] = json.loads(header)
             key = bytes.fromhex(found.pop("key"))
         except (ValueError, KeyError, TypeError, AttributeError):
             self._damaged()
@@ -134,11 +132,20 @@ class Ledger:
             self._damaged()
         return key
 
-    def _damaged(self) -> None:
+    def _damaged(self) -> NoReturn:
         raise ValueError(
             f"{self.file} is damaged, or not the ledger of this model. It says whose codes were handed out: put a copy "
             "back. Without it nothing can be drawn that the certificate covers; fit a new model instead."
         )
+
+
+def _frame(mark: bytes, content: bytes) -> bytes:
+    return _framed(mark, len(content), zlib.crc32(content)) + content
+
+
+def _framed(mark: bytes, length: int, checksum: int) -> bytes:
+    start = FRAME.pack(mark, length, checksum)
+    return start + CHECK.pack(zlib.crc32(start))
 
 
 def repeats_apart(rows: np.ndarray) -> np.ndarray:

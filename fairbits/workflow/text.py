@@ -46,7 +46,10 @@ def text_form(path: Path, separator: str | None, encoding: str | None) -> TextFo
     if separator is not None and len(separator) != 1:
         raise ValueError(f"--separator {separator!r} must be a single character, such as ';'.")
     separator = separator or _separator(head, path)
-    header = next(csv.reader(io.StringIO(head, newline=""), delimiter=separator), [])
+    try:
+        header = next(csv.reader(io.StringIO(head, newline=""), delimiter=separator), [])
+    except csv.Error as error:
+        raise ValueError(f"The first line of {path} cannot be read: {error}; is a quote in it never closed?") from None
     return TextForm(path, encoding, separator, [name.strip() for name in header])
 
 
@@ -95,7 +98,7 @@ def _encoding(beginning: bytes, path: Path, encoding: str | None) -> str:
     if encoding is None:
         return "utf-16" if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     try:
-        codecs.getincrementaldecoder(encoding)
+        "".encode(encoding)  # of text, which not all codecs are
     except LookupError:
         raise ValueError(f"--encoding {encoding} is unknown; try latin-1 or utf-16.") from None
     return encoding
@@ -122,6 +125,16 @@ def _decoded(
         name = "UTF-8" if encoding == "utf-8-sig" else encoding
         place = f"byte {before - left_over + error.start} is 0x{error.object[error.start]:02x}"
         raise ValueError(f"{path} is not {name} text ({place}); save it as UTF-8, or say --encoding latin-1.") from None
+    except UnicodeError as error:
+        raise ValueError(f"{path} is not {encoding} text ({error}); leave --encoding out, or try another.") from None
+
+
+def _widths(lines: list[str], separator: str) -> Counter[int]:
+    """Count the lines of each number of columns; none, if they cannot be cut that way."""
+    try:
+        return Counter(len(row) for row in csv.reader(lines, delimiter=separator) if row)
+    except csv.Error:  # a field without end
+        return Counter()
 
 
 def _separator(head: str, path: Path) -> str:
@@ -129,7 +142,9 @@ def _separator(head: str, path: Path) -> str:
     lines = head.splitlines()[:SNIFFED_LINES]
     columns = {}
     for separator in SEPARATORS:
-        counts = Counter(len(row) for row in csv.reader(lines, delimiter=separator) if row)
+        counts = _widths(lines, separator)
+        if not counts:
+            continue
         width, agreeing = counts.most_common(1)[0]
         if agreeing >= 0.8 * counts.total():
             columns[separator] = width

@@ -111,3 +111,25 @@ def test_too_few_rows_and_nothing_to_predict_from_get_a_sentence():
         make_task(table(n=50), "approved", ["sex"])
     with pytest.raises(ValueError, match="Nothing is left to predict from"):
         make_task(table(), "approved", ["sex"], drop=["income", "job", "age"])
+
+
+def test_missing_numbers_are_in_no_group_and_left_out():
+    age = np.random.default_rng(0).integers(18, 80, 400).astype(float)
+    age[:30] = np.nan
+    task = make_task(table(age=age), "approved", ["age"])
+    assert len(task.X) == len(task.y) == len(task.s) == 370
+    assert "age is missing in 30 rows, which are in none of its groups: left out." in task.notes
+    assert task.s.age.min() >= 18
+
+
+def test_missing_dates_are_in_no_group_and_days_are_days():
+    born = pd.Series(pd.to_datetime("1970-01-01") + pd.to_timedelta(np.arange(400), "D"))
+    born[:10] = pd.NaT
+    task = make_task(table(born=born), "approved", ["born"])
+    assert task.s.born.tolist() == list(np.arange(10.0, 400))
+
+
+def test_a_whole_number_has_the_same_name_with_and_without_missing_values():
+    kind = pd.Series(np.arange(400) % 2 * 1.0)
+    kind[:40] = None
+    assert set(make_task(table(sex=kind), "approved", ["sex"]).group_sizes) == {"0", "1", "(missing)"}
