@@ -3,11 +3,15 @@
 import os
 import sys
 import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from typer.core import TyperGroup
 
 MEND, USAGE, NOT_CERTIFIED, CONTRADICTED, UNEXPECTED, STOPPED, PIPE = 1, 2, 3, 4, 70, 130, 141
+SAID = ("BinnedSensitiveFeaturesWarning",)  # in a note of the task
 EPILOG = (
     "Exit codes: 0 fine; 1 an input to mend; 2 wrong usage; 3 not certified; 4 an earlier certificate is contradicted; "
     "70 an error of fairbits itself; 130 stopped."
@@ -28,6 +32,25 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             _forget_output()
             raise SystemExit(PIPE) from None
+
+
+@contextmanager
+def warnings_in_words(*, debug: bool) -> Iterator[None]:
+    """Show warnings of fairbits as a sentence, each once, and none of others; with debug as Python does."""
+    said: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        from fairbits.cli.plain_words import plain_words
+
+        text = plain_words(str(message))
+        if category.__module__.startswith("fairbits") and category.__name__ not in SAID and text not in said:
+            print(f"Mind: {text}", file=sys.stderr)
+        said.add(text)
+
+    with warnings.catch_warnings():
+        if not debug:
+            warnings.showwarning = show
+        yield
 
 
 def exit_code_of(error: Exception, *, debug: bool) -> int:

@@ -9,7 +9,7 @@ import typer
 
 from fairbits.cli import machine, using
 from fairbits.cli.arguments import complete_table, names, paragraphs
-from fairbits.cli.failures import EPILOG, Commands, exit_code_of
+from fairbits.cli.failures import EPILOG, Commands, exit_code_of, warnings_in_words
 
 app = typer.Typer(
     name="fairbits",
@@ -173,6 +173,7 @@ def main() -> None:
     debug = "--debug" in sys.argv
     sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # wherever it stands
     try:
-        app()
+        with warnings_in_words(debug=debug):
+            app()
     except Exception as error:
         raise SystemExit(exit_code_of(error, debug=debug)) from None

@@ -147,7 +147,7 @@ def split_groups(
     if not small or s.shape[1] == 1:
         return "intersection" if not small else "each", sizes, notes
     sizes, notes = _encoded(s, "each", n_bins)
-    listed = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+    listed = "; ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
     return "each", sizes, [*notes, f"Each sensitive column is on its own: nothing can be estimated for {listed}."]
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import pandas as pd
 import pytest
@@ -80,6 +81,24 @@ def test_debug_shows_the_traceback_wherever_it_stands(fairbits, monkeypatch, pla
     assert ended.code == 1
     assert "Traceback (most recent call last)" in ended.err
     assert fairbits("data", "list").err == "fairbits: mend me\n"
+
+
+class OddWarning(UserWarning):
+    __module__ = "fairbits.odd"
+
+
+@pytest.mark.filterwarnings("always")
+def test_warnings_are_sentences_said_once(fairbits, monkeypatch):
+    def warn(**_):
+        for _ in range(2):
+            warnings.warn("sensitive_features: 'sex' is odd", OddWarning, stacklevel=1)
+            warnings.warn("of another library", DeprecationWarning, stacklevel=1)
+
+    monkeypatch.setattr(data, "run_list", warn)
+    assert fairbits("data", "list").err == "Mind: The sensitive column 'sex' is odd\n"
+    with pytest.warns() as caught:  # as Python does
+        assert fairbits("--debug", "data", "list").err == ""
+    assert {w.category for w in caught} == {OddWarning, DeprecationWarning}
 
 
 def test_ctrl_c_is_a_line(fairbits, monkeypatch):

@@ -44,13 +44,13 @@ def test_no_row_can_be_read_from_it_nor_compared_between_models(tmp_path):
 def test_whatever_is_cut_off_was_not_handed_out_and_nothing_before_is_lost(tmp_path):
     enter(tmp_path, NAMES[:3], 0)
     whole = (tmp_path / NAME).read_bytes()
-    enter(tmp_path, NAMES[3:5], 1)
+    enter(tmp_path, NAMES[3:20], 1)
     more = (tmp_path / NAME).read_bytes()
     for length in range(len(whole), len(more)):
         (tmp_path / NAME).write_bytes(more[:length])
-        assert draws(tmp_path, NAMES[:5]) == [1, 1, 1, 0, 0]
-        enter(tmp_path, NAMES[7:8], 2)
-        assert draws(tmp_path, NAMES[:8]) == [1, 1, 1, 0, 0, 0, 0, 1]
+        assert draws(tmp_path, NAMES[:20]) == [1] * 3 + [0] * 17
+        enter(tmp_path, NAMES[20:21], 2)  # shorter than what was cut off
+        assert draws(tmp_path, NAMES[:21]) == [1] * 3 + [0] * 17 + [1]
 
 
 def test_a_first_entry_that_was_cut_off_is_made_again(tmp_path):
