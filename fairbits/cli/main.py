@@ -44,9 +44,9 @@ class Tracker(StrEnum):
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from fairbits import __version__
+        import fairbits
 
-        print(f"fairbits {__version__}")
+        print(f"fairbits {fairbits.__version__}")
         raise typer.Exit
 
 
@@ -71,11 +71,21 @@ def path(
     folds: Annotated[int, typer.Option(min=2, help="Folds that the scores are held out on.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the folds and the fits.")] = 0,
     code_size: Annotated[int, typer.Option(min=1, max=64, help="Bits per row.")] = 8,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON instead of a table.")] = False,
 ) -> None:
     """Train a gamma path and show the trade-off between accuracy, fairness and leakage."""
     from fairbits.cli.path import run_path
 
-    run_path(str(table), output, method=str(method), gammas=gammas, folds=folds, seed=seed, code_size=code_size)
+    run_path(
+        str(table),
+        output,
+        method=str(method),
+        gammas=gammas,
+        folds=folds,
+        seed=seed,
+        code_size=code_size,
+        as_json=as_json,
+    )
 
 
 @app.command()

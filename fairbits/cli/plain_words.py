@@ -36,12 +36,12 @@ NAMES = (
     (r"sensitive_features holds only", "the sensitive column holds only"),
     (r"\bX: column\b", "Column"),
     (r"\bcolumn ('[^']*') of X\b", r"column \1"),
-    (r"\bsensitive_features\b", "the sensitive columns"),
+    (r"(?<!')\bsensitive_features\b", "the sensitive columns"),  # quoted is a column of that name
     (r"\bmax_disparity=", "--max-disparity "),
     (r"\bmax_information=", "--max-information "),
-    (r"\bcode_size\b", "--code-size"),
-    (r"\bmax_epochs\b", "--epochs"),
-    (r"\bn_bins\b", "--bins"),
+    (r"(?<!')\bcode_size\b", "--code-size"),
+    (r"(?<!')\bmax_epochs\b", "--epochs"),
+    (r"(?<!')\bn_bins\b", "--bins"),
     (r"\bconfidence=", "--confidence "),
 )
 

@@ -45,6 +45,7 @@ class TableFile:
 
     def __init__(self, path: str | Path, *, separator: str | None = None, encoding: str | None = None):
         self.path = _existing(path)
+        self._state = self._look()
         self.form: TextForm | None = None
         if self.path.name.lower().endswith(PARQUET_ENDINGS):
             self.names, self.notes = _parquet_names(self.path), []
@@ -52,6 +53,14 @@ class TableFile:
             self.form = text_form(self.path, separator, encoding)
             self.names, self.notes = self.form.names, self.form.notes
         _check_names(self.names, self.path)
+
+    def has_changed(self) -> bool:
+        """Say whether somebody has written to the file since it was opened."""
+        return self._look() != self._state
+
+    def _look(self) -> tuple[int, int]:
+        found = self.path.stat()
+        return found.st_size, found.st_mtime_ns
 
     def read(self, columns: Sequence[str] | None = None) -> ReadTable:
         """Return the whole table, or some columns that must be there, with dates and large numbers found out."""

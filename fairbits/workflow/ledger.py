@@ -152,7 +152,7 @@ def repeats_apart(rows: np.ndarray) -> np.ndarray:
     """Give the first, second, ... row of the same number numbers of their own, the same in every table.  (n,)
 
     >>> first, second, third = repeats_apart(np.array([7, 7, 8], np.uint64))
-    >>> int(first), int(third), first == second
+    >>> int(first), int(third), bool(first == second)
     (7, 8, False)
     """
     repeat = pd.Series(rows).groupby(rows).cumcount().to_numpy(np.uint64)

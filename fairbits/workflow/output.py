@@ -54,8 +54,9 @@ class TableWriter:
 
         table = pyarrow.Table.from_pandas(piece, preserve_index=False)
         if self._parquet is None:
-            self._parquet = _parquet_writer()(self._file, table.schema)
-        self._parquet.write_table(table.cast(self._parquet.schema))
+            self._schema = pyarrow.schema([_filled(field) for field in table.schema])
+            self._parquet = _parquet_writer()(self._file, self._schema)
+        self._parquet.write_table(table.cast(self._schema))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
@@ -68,6 +69,13 @@ class TableWriter:
                 os.replace(self.part, self.path)
         finally:
             self.part.unlink(missing_ok=True)
+
+
+def _filled(field: Any) -> Any:
+    """Return the type of a column; one that is empty so far may have text further down."""
+    import pyarrow
+
+    return pyarrow.field(field.name, pyarrow.string()) if pyarrow.types.is_null(field.type) else field
 
 
 def _parquet_writer() -> Any:

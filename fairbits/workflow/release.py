@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairbits.certificate import Release
+from fairbits.encoding.columns import label
 from fairbits.workflow.files import PIECE_ROWS, TableFile
 from fairbits.workflow.ledger import Ledger, repeats_apart
 from fairbits.workflow.model import FittedModel
@@ -100,8 +101,8 @@ def write_released(
                 made = columns(released.unpacked(done, done + len(carried)))
                 writer.write(pd.concat([carried, made], axis=1))
                 done += len(carried)
-            if done != len(released):
-                raise ValueError(f"{table.path} has {done} rows and had {len(released)}: it was changed meanwhile")
+            if done != len(released) or table.has_changed():
+                raise ValueError(f"{table.path} was changed meanwhile")
     except (OSError, ValueError) as error:
         raise OSError(
             f"{output} could not be written ({error}). Its codes are in the ledger and count as handed out: run again "
@@ -133,7 +134,7 @@ def _drawn(
 
 def _named(carried: pd.DataFrame, reader: RowReader) -> list[bytes]:
     """Return the names of people as bytes; every person must have one."""
-    texts = carried.astype("str").fillna("")
+    texts = carried.apply(lambda column: column.map(label, na_action="ignore")).astype("str").fillna("")
     nameless = (texts == "").all(axis=1).to_numpy()
     if nameless.any():
         row = reader.rows - len(texts) + int(np.flatnonzero(nameless)[0]) + 1

@@ -256,3 +256,4 @@ def test_messages_of_the_library_are_translated(fairbits):
     for message in said:
         assert not PYTHON_WORDS.search(plain_words(message)), plain_words(message)
         assert "_" not in plain_words(message)
+    assert plain_words("t.csv has no column 'code_size'.") == "t.csv has no column 'code_size'."

@@ -9,6 +9,7 @@ import pytest
 from people import population
 
 import fairbits as library
+from fairbits.cli import release as release_command
 from fairbits.workflow import files, release
 from fairbits.workflow.ledger import NAME
 
@@ -182,3 +183,24 @@ def test_a_full_disk_leaves_the_codes_in_the_ledger(place, fairbits, monkeypatch
     assert not list(place.glob("*bits*"))
     assert not list(place.glob(".part*"))
     assert "300 of them are from codes handed out before" in fairbits("transform", "m", "new.csv", "--reuse").out
+
+
+def test_a_table_that_changes_meanwhile_is_not_mixed_up(place, fairbits, monkeypatch):
+    def changed(model, table, **options):
+        released = release.release(model, table, **options)
+        population(300, 8).to_csv("new.csv", index=False)
+        return released
+
+    monkeypatch.setattr(release_command, "release", changed)
+    ended = fairbits("transform", "m", "new.csv", "--keep", "id")
+    assert "new.csv was changed meanwhile" in ended.err
+    assert not (place / "bits.csv").exists()
+
+
+def test_kept_columns_of_parquet_may_begin_empty(place, fairbits, monkeypatch):
+    for module in (files, release):
+        monkeypatch.setattr(module, "PIECE_ROWS", 100)
+    note = [None] * 250 + ["late"] * 50
+    population(300, 7).assign(note=note).to_parquet("new.parquet")
+    assert fairbits("transform", "m", "new.parquet", "-o", "bits.parquet", "--keep", "note").code == 0
+    assert pd.read_parquet("bits.parquet").note.tolist()[-1] == "late"
