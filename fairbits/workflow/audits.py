@@ -65,13 +65,13 @@ def audit_table(
     if not columns:
         Z, left_out = without_identifiers(Z)
         said += left_out
-    Z = _filled(Z)
+    audited = f"Audited columns: {', '.join(map(str, Z.columns[:20]))}{', ...' if Z.shape[1] > 20 else ''}."
+    hint = [BITS] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
+    Z, filled = _filled(Z)
     parts = [s] if groups == "intersection" or s.shape[1] == 1 else [s[[name]] for name in s.columns]
     options: dict[str, Any] = {"probes": probes, "confidence": confidence}
     found = [_quiet_audit(Z, sensitive_features=part, **options) for part in parts]
-    audited = f"Audited columns: {', '.join(map(str, Z.columns[:20]))}{', ...' if Z.shape[1] > 20 else ''}."
-    hint = [BITS] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
-    return Audits(found, [audited, *read.notes, *notes, *said, *hint])
+    return Audits(found, [audited, *read.notes, *notes, *said, *filled, *hint])
 
 
 def audit_model(
@@ -109,17 +109,16 @@ def _representation(
     return taken
 
 
-def _filled(Z: pd.DataFrame) -> pd.DataFrame:
-    """Return dates as numbers; what is missing is an error that names its column."""
-    Z = Z.apply(lambda column: days_since_1970(column) if column.dtype.kind == "M" else column)
+def _filled(Z: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return dates as numbers, and missing numbers as a column that says so: a receiver sees that, too."""
+    columns, notes = {}, []
     for name, column in Z.items():
-        odd = column.isna() | (np.isinf(column) if column.dtype.kind == "f" else False)
-        if odd.any() and column.dtype.kind in "iufb":
-            raise ValueError(
-                f"{name} is missing or infinite in {int(odd.sum())} rows; fill in what a receiver would see there, or "
-                f"leave the column out (--drop {name})."
-            )
-    return Z
+        columns[name] = column = days_since_1970(column) if column.dtype.kind == "M" else column
+        if column.dtype.kind in "iuf" and not (finite := np.isfinite(column)).all():
+            columns[name] = column.where(finite, column[finite].mean() if finite.any() else 0.0)
+            columns[f"{name} (missing)"] = (~finite).astype(np.float64)
+            notes.append(f"{name} is missing or infinite in {int((~finite).sum())} rows; that is a column of its own.")
+    return pd.DataFrame(columns), notes
 
 
 def _labels(model: FittedModel, table: TableFile, label: str) -> np.ndarray:

@@ -69,3 +69,15 @@ def test_a_model_on_new_rows(place, fairbits, fitted):
     assert found["rows"] == 490
     assert found["task"]["one_draw_auc"] > 0.7
     assert {p["view"] for p in found["probes"]} == {"one draw", "16 draws", "theta"}
+
+
+def test_missing_values_tell_and_are_audited(place, fairbits):
+    table = population(600, 3)
+    table["wage"] = np.where(table.sex == "F", np.nan, 1.0)  # says nothing but by its absence
+    table["odd"] = np.where(table.index % 7, 1.0, np.inf)
+    table.to_csv("t.csv", index=False)
+    ended = fairbits("audit", "t.csv", "--sensitive", "sex", "--columns", "wage,odd")
+    assert "wage is missing or infinite in" in ended.out
+    assert "odd is missing or infinite in 86 rows" in ended.out
+    record = json.loads(fairbits("audit", "t.csv", "--sensitive", "sex", "--columns", "wage", "--json").out)
+    assert record["audits"][0]["adversaries"][0]["reached"] > 0.85

@@ -120,8 +120,6 @@ BAD = {
     "one row, to certify": (population(1, 7).to_csv(index=False).encode(), [*CERTIFY, "--sensitive", "race"], "sex"),
     "nothing to audit": (GOOD, [*AUDIT, "--columns", "sex"], "Nothing is left to audit"),
     "no such column to audit": (GOOD, [*AUDIT, "--columns", "bit*"], "has no column 'bit*'"),
-    "missing in what is audited": (change(2, grade=None), AUDIT, "grade is missing or infinite in 1 rows"),
-    "infinite in what is audited": (change(2, grade="inf"), AUDIT, "grade is missing or infinite in 1 rows"),
     "other S of the model": (GOOD, [*CERTIFY, "--sensitive", "job"], "fitted to forget sex: say --sensitive sex"),
     "S not in the table": (without("sex"), CERTIFY, "has no column 'sex', which the model was fitted to forget"),
     "S written otherwise": (table(sex="woman"), CERTIFY, "Only 0 of 300 rows of t.csv are of groups the model knows"),
