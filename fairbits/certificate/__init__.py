@@ -9,12 +9,14 @@ from fairbits.certificate.certify import (
     column_titles,
     fitted_code,
 )
+from fairbits.certificate.contradiction import ProvedGap, proved_gap
 from fairbits.certificate.record import Certificate, GroupBounds
 from fairbits.certificate.release import Release, binary_digits
 
 __all__ = [
     "Certificate",
     "GroupBounds",
+    "ProvedGap",
     "Release",
     "SmallGroupWarning",
     "TrainingRowsWarning",
@@ -24,4 +26,5 @@ __all__ = [
     "check_fresh",
     "column_titles",
     "fitted_code",
+    "proved_gap",
 ]

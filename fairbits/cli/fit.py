@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
 from rich.console import Console
 
-from fairbits import datasets
+from fairbits.cli.arguments import SHIPPED
+from fairbits.cli.data import shipped_frame
+from fairbits.cli.failures import NOT_CERTIFIED
+from fairbits.cli.plain_words import plain_words
 from fairbits.modelfile import save
 from fairbits.records import replace_file
 from fairbits.report.folder import MissingExtraError, write_report
@@ -18,13 +20,11 @@ from fairbits.workflow.fit import FitOptions, fit_task
 from fairbits.workflow.record import fit_record
 from fairbits.workflow.task import make_task
 
-SHIPPED = ("compas", "adult", "bank")
 STAGES = {
     "training": "training a path of models and certifying them",
     "alternatives": "training the models to compare with",
     "audit": "attacking the code on the test rows",
 }
-NOT_CERTIFIED = 3  # exit code
 
 
 def run_fit(
@@ -55,7 +55,7 @@ def run_fit(
     if as_json:
         print(json.dumps(record))
     else:
-        console.print(summary(record), highlight=False, markup=False)
+        console.print(plain_words(summary(record)), highlight=False, markup=False)
         console.print(f"\nWritten to {output}: model, audit.json, model_card.md{page}", highlight=False, markup=False)
     if not fit.certified:
         raise SystemExit(NOT_CERTIFIED)
@@ -64,9 +64,7 @@ def run_fit(
 def _read(table: str, label: str | None, sensitive: list[str], reading: dict[str, Any]) -> tuple:
     """Return the table, what was said in reading it, and the names of label and sensitive columns."""
     if table in SHIPPED and not Path(table).exists():
-        data = getattr(datasets, f"load_{table}")()
-        own = pd.DataFrame({data.target_name: data.y.to_numpy(), data.s.name: data.s.to_numpy()})
-        frame = pd.concat([data.X.reset_index(drop=True), own], axis=1)
+        frame, data = shipped_frame(table)
         return frame, list(data.caveats), label or data.target_name, sensitive or [data.s.name]
     if label is None or not sensitive:
         raise ValueError("Say what to predict and what to forget: --label COLUMN --sensitive COLUMN[,COLUMN...].")

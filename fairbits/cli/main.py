@@ -7,9 +7,14 @@ from typing import Annotated
 
 import typer
 
+from fairbits.cli import machine, using
+from fairbits.cli.arguments import complete_table, names, paragraphs
+from fairbits.cli.failures import EPILOG, Commands, exit_code_of, warnings_in_words
+
 app = typer.Typer(
     name="fairbits",
-    help="Turn rows into a few random bits that forget a sensitive attribute, and measure what they still tell.",
+    cls=Commands,
+    epilog=EPILOG,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -37,9 +42,22 @@ class Tracker(StrEnum):
     wandb = "wandb"
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import fairbits
+
+        print(f"fairbits {fairbits.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _options() -> None:
-    """Keep `fairbits path` a command of its own while it is the only one."""
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")] = False,
+) -> None:
+    """Turn rows into a few random bits that forget a sensitive attribute, and measure what they still tell."""
 
 
 @app.command()
@@ -53,16 +71,28 @@ def path(
     folds: Annotated[int, typer.Option(min=2, help="Folds that the scores are held out on.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the folds and the fits.")] = 0,
     code_size: Annotated[int, typer.Option(min=1, max=64, help="Bits per row.")] = 8,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON instead of a table.")] = False,
 ) -> None:
     """Train a gamma path and show the trade-off between accuracy, fairness and leakage."""
     from fairbits.cli.path import run_path
 
-    run_path(str(table), output, method=str(method), gammas=gammas, folds=folds, seed=seed, code_size=code_size)
+    run_path(
+        str(table),
+        output,
+        method=str(method),
+        gammas=gammas,
+        folds=folds,
+        seed=seed,
+        code_size=code_size,
+        as_json=as_json,
+    )
 
 
 @app.command()
 def fit(
-    table: Annotated[str, typer.Argument(help="A CSV or Parquet file, or compas, adult or bank.")],
+    table: Annotated[
+        str, typer.Argument(help="A CSV or Parquet file, or compas, adult or bank.", autocompletion=complete_table)
+    ],
     label: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     sensitive: Annotated[str | None, typer.Option(help="The columns to forget, with commas between.")] = None,
     output: Annotated[
@@ -106,17 +136,13 @@ def fit(
     run_fit(
         table,
         label,
-        _names(sensitive),
+        names(sensitive),
         output,
         options,
         reading={"separator": separator, "encoding": encoding},
-        task={"drop": _names(drop), "n_bins": bins},
+        task={"drop": names(drop), "n_bins": bins},
         as_json=as_json,
     )
-
-
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in text.split(",")] if text else []
 
 
 @app.command()
@@ -157,10 +183,17 @@ def report(
     print(f"Written: {write_report(folder)}")
 
 
+for _command in (using.transform, using.predict, using.audit, using.certify, machine.bench):
+    app.command(help=paragraphs(_command))(_command)
+app.add_typer(machine.data, name="data")
+
+
 def main() -> None:
     """Run the command line; errors a user can mend are one paragraph, not a traceback."""
+    debug = "--debug" in sys.argv
+    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # wherever it stands
     try:
-        app()
-    except (ValueError, OSError) as error:
-        print(f"fairbits: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
+        with warnings_in_words(debug=debug):
+            app()
+    except Exception as error:
+        raise SystemExit(exit_code_of(error, debug=debug)) from None

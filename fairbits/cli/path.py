@@ -4,6 +4,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,9 +34,11 @@ EXPLANATION = (
 )
 
 
-def run_path(name: str, output: Path, *, method: str, gammas: int, folds: int, seed: int, code_size: int) -> None:
+def run_path(
+    name: str, output: Path, *, method: str, gammas: int, folds: int, seed: int, code_size: int, as_json: bool = False
+) -> None:
     """Fit the path on a shipped table, show the scores and write them with a figure."""
-    console, started = Console(), time.perf_counter()
+    console, started = Console(stderr=as_json), time.perf_counter()
     output.mkdir(parents=True, exist_ok=True)  # before the training: a folder that cannot be written wastes no time
     data = getattr(datasets, f"load_{name}")()
     estimator = METHODS[method](code_size=code_size, random_state=seed)
@@ -45,9 +48,20 @@ def run_path(name: str, output: Path, *, method: str, gammas: int, folds: int, s
         f"[bold]{data.s.name}[/bold] ({', '.join(f'{k} {n:,}' for k, n in data.s.value_counts().items())})"
     )
     _fit(path, data, console)
-    console.print(_table(path.summary(), folds), EXPLANATION, sep="\n")
-    settings = {"command": "path", "table": name, "method": method, "gammas": gammas, "folds": folds, "seed": seed}
-    files = _write(output, path.scores_, {**settings, "code_size": code_size, "versions": versions()}, name)
+    if not as_json:
+        console.print(_table(path.summary(), folds), EXPLANATION, sep="\n")
+    settings: dict[str, Any] = {
+        "command": "path",
+        "table": name,
+        "method": method,
+        "gammas": gammas,
+        "folds": folds,
+        "seed": seed,
+    }
+    settings |= {"code_size": code_size, "versions": versions()}
+    files = _write(output, path.scores_, settings, name)
+    if as_json:
+        print(json.dumps({**settings, "scores": path.scores_.to_dict("records")}))
     console.print(f"{(time.perf_counter() - started):.0f} s. Written: {', '.join(str(f) for f in files)}")
 
 

@@ -54,10 +54,13 @@ def adversaries(record: Record) -> list[str]:
     lines = []
     for found in record["audit"]["adversaries"]:
         most = "" if found["at_most"] is None else f"; nobody can do better than {found['at_most']:.3f}"
-        lines.append(
-            f"{found['column']}: the best of our attacks ({found['by']}) surely tells the groups apart with a balanced "
-            f"accuracy of {found['reached']:.3f} (0.5 is guessing between two){most}."
-        )
+        guess = f"a guess reaches {found['chance']:.3f}"
+        if found["reached"] > found["chance"]:
+            said = f"our best attack ({found['by']}) surely tells the groups apart with a balanced accuracy of "
+            said += f"{found['reached']:.3f} ({guess})"
+        else:
+            said = f"none of our attacks surely tells the groups apart ({guess})"
+        lines.append(f"{found['column']}: {said}{most}.")
     return lines
 
 

@@ -1,24 +1,25 @@
 """Read a table from a file, and say in a sentence what is wrong with one that cannot be read."""
 
-import codecs
-import csv
-import gzip
-import io
 import warnings
-import zlib
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from fairbits.workflow.text import TextForm, text_form
+
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
-SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-BINARY_STARTS = {b"PK\x03\x04": "an Excel or zip file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"%PDF": "a PDF"}
-SNIFFED_LINES = 50
 DATE_SHARE = 0.95  # of the texts of a column that must be dates for it to be one
+PIECE_ROWS = 50_000
+# Texts that stand for a missing value, as pandas takes them by default; columns that are carried along keep them.
+MISSING = [
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+]
 
 
 class ReadTable(NamedTuple):
@@ -29,96 +30,128 @@ class ReadTable(NamedTuple):
 
 
 def read_file(path: str | Path, *, separator: str | None = None, encoding: str | None = None) -> ReadTable:
-    """Read a CSV (also compressed) or Parquet file.
+    """Read a CSV (also compressed) or Parquet file; the parameters are those of `TableFile`."""
+    return TableFile(path, separator=separator, encoding=encoding).read()
+
+
+class TableFile:
+    """A table on the disk whose columns are known and whose rows are read when asked for.
 
     Parameters
     ----------
     separator : of the columns; found from the first lines if None
     encoding : of the text; UTF-8, with or without a byte-order mark, if None
     """
+
+    def __init__(self, path: str | Path, *, separator: str | None = None, encoding: str | None = None):
+        self.path = _existing(path)
+        self._state = self._look()
+        self.form: TextForm | None = None
+        if self.path.name.lower().endswith(PARQUET_ENDINGS):
+            self.names, self.notes = _parquet_names(self.path), []
+        else:
+            self.form = text_form(self.path, separator, encoding)
+            self.names, self.notes = self.form.names, self.form.notes
+        _check_names(self.names, self.path)
+
+    def has_changed(self) -> bool:
+        """Say whether somebody has written to the file since it was opened."""
+        return self._look() != self._state
+
+    def _look(self) -> tuple[int, int]:
+        found = self.path.stat()
+        return found.st_size, found.st_mtime_ns
+
+    def read(self, columns: Sequence[str] | None = None) -> ReadTable:
+        """Return the whole table, or some columns that must be there, with dates and large numbers found out."""
+        return _checked(self._frame(self.names if columns is None else list(columns)), self.notes, self.path)
+
+    def _frame(self, wanted: list[str]) -> pd.DataFrame:
+        """Return some columns; one of several types is text."""
+        if self.form is None:
+            return _opened_parquet(self.path).read(columns=wanted).to_pandas(ignore_metadata=True)[wanted]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # about columns of several types
+            (frame,) = self._parsed(self.form)
+        frame = frame[wanted]
+        mixed = [name for name in wanted if pd.api.types.infer_dtype(frame[name], skipna=True).startswith("mixed")]
+        if mixed:  # pandas parses part by part; a column that is text in one part is text in all
+            (texts,) = self._parsed(self.form, usecols=mixed, dtype=str)
+            frame = frame.assign(**{name: texts[name] for name in mixed})
+        return frame
+
+    def pieces(
+        self, columns: Sequence[str], *, texts: Sequence[str] = (), verbatim: Sequence[str] = ()
+    ) -> Iterator[pd.DataFrame]:
+        """Yield some columns, so many rows at a time, so that a table need not fit into memory.
+
+        Parameters
+        ----------
+        texts : columns of a CSV to leave as text, whatever they look like
+        verbatim : columns to leave as text with the words that otherwise stand for a missing value
+        """
+        wanted = list(dict.fromkeys([*columns, *texts, *verbatim]))
+        if self.form is None:
+            for batch in _opened_parquet(self.path).iter_batches(PIECE_ROWS, columns=wanted):
+                yield batch.to_pandas()[wanted]
+            return
+        options = {
+            "dtype": dict.fromkeys([*texts, *verbatim], str),
+            "keep_default_na": False,
+            "na_values": {name: MISSING for name in self.names if name not in verbatim},
+        }
+        for piece in self._parsed(self.form, chunksize=PIECE_ROWS, low_memory=False, **options):
+            if len(piece):
+                yield piece[wanted].reset_index(drop=True)
+
+    def _parsed(self, form: TextForm, **options: Any) -> Iterator[pd.DataFrame]:
+        """Yield the frames of a text file, one unless a `chunksize` is given.
+
+        All columns are parsed, for pandas only then minds a line that has too many.
+        """
+        options = {"sep": form.separator, "index_col": False, "names": form.names, "header": 0, **options}
+        try:
+            with form.opened() as text:
+                found = pd.read_csv(text, **options)
+                yield from [found] if isinstance(found, pd.DataFrame) else found
+        except (pd.errors.ParserError, ValueError, OverflowError) as error:
+            raise ValueError(f"{self.path} cannot be read as a table: {str(error).strip().splitlines()[0]}") from None
+
+
+def _existing(path: str | Path) -> Path:
     path = Path(path)
     if not path.exists():
         raise ValueError(f"There is no file {path}.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a CSV or Parquet file.")
-    name = path.name.lower()
-    if name.endswith(PARQUET_ENDINGS):
-        return _checked(_parquet(path), [], path)
-    if not name.endswith(TEXT_ENDINGS):
+    if not path.name.lower().endswith((*TEXT_ENDINGS, *PARQUET_ENDINGS)):
         endings = ", ".join((*TEXT_ENDINGS, *PARQUET_ENDINGS))
         raise ValueError(f"{path} ends in none of {endings}; save the table as CSV or Parquet.")
-    text = _text(path, encoding)
-    separator = separator or _separator(text, path)
-    notes = [] if separator == "," else [f"Columns are separated by {SEPARATORS.get(separator, repr(separator))}."]
-    return _checked(_csv(text, separator, path), notes, path)
+    return path
 
 
-def _text(path: Path, encoding: str | None) -> str:
-    content = path.read_bytes()
-    if path.name.lower().endswith(".gz"):
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error):
-            raise ValueError(f"{path} is not compressed by gzip, or is cut off.") from None
-    if not content.strip():
-        raise ValueError(f"{path} is empty.")
-    for start, kind in BINARY_STARTS.items():
-        if content.startswith(start):
-            raise ValueError(f"{path} is {kind}, whatever its name says; save the table as CSV.")
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = encoding or "utf-16"
-    elif b"\0" in content[:100_000]:
-        raise ValueError(f"{path} holds binary data, not text; save the table as CSV.")
+def _opened_parquet(path: Path) -> Any:
     try:
-        return content.decode(encoding or "utf-8-sig")
-    except LookupError:
-        raise ValueError(f"--encoding {encoding} is unknown; try latin-1 or utf-16.") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not {encoding or 'UTF-8'} text (byte {error.start} is 0x{content[error.start]:02x}); save it "
-            "as UTF-8, or say --encoding latin-1."
-        ) from None
-
-
-def _separator(text: str, path: Path) -> str:
-    """Return the separator that cuts the first lines into the most columns, the same number in each."""
-    lines = text.splitlines()[:SNIFFED_LINES]
-    columns = {}
-    for separator in SEPARATORS:
-        counts = Counter(len(row) for row in csv.reader(lines, delimiter=separator) if row)
-        width, agreeing = counts.most_common(1)[0]
-        if agreeing >= 0.8 * counts.total():
-            columns[separator] = width
-    best = max(columns, key=lambda separator: columns[separator], default=",")
-    if columns.get(best, 1) < 2:
-        raise ValueError(
-            f"{path} has one column only, lines of many different lengths, or a quote that is never closed. Its first "
-            f"line is {lines[0][:60]!r}; say --separator if it is none of comma, semicolon, tab and bar."
-        )
-    return best
-
-
-def _csv(text: str, separator: str, path: Path) -> pd.DataFrame:
-    header = next(csv.reader(io.StringIO(text), delimiter=separator), [])
-    _check_names([name.strip() for name in header], path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about columns of several types, which become text
-            frame = pd.read_csv(io.StringIO(text), sep=separator, low_memory=False, index_col=False)
-    except (pd.errors.ParserError, ValueError, OverflowError) as error:
-        raise ValueError(f"{path} cannot be read as a table: {str(error).strip().splitlines()[0]}") from None
-    return frame.rename(columns=lambda name: str(name).strip())
-
-
-def _parquet(path: Path) -> pd.DataFrame:
-    try:
-        frame = pd.read_parquet(path)
+        from pyarrow import parquet
     except ImportError:
         raise ValueError("Parquet files need pyarrow: pip install 'fairbits[tables]'.") from None
+    try:
+        return parquet.ParquetFile(path)
     except (ValueError, OSError, NotImplementedError) as error:  # of pyarrow, too
         raise ValueError(f"{path} is no readable Parquet file: {str(error).splitlines()[0]}") from None
-    _check_names([str(name) for name in frame.columns], path)
-    return frame.rename(columns=str).reset_index(drop=True)
+
+
+def _parquet_names(path: Path) -> list[str]:
+    from pyarrow import types
+
+    schema = _opened_parquet(path).schema_arrow
+    nested = [field.name for field in schema if types.is_nested(field.type)]
+    if nested:
+        raise ValueError(
+            f"Column {nested[0]!r} of {path} holds lists or records, not single values; leave it out of the file, or "
+            "make columns of its own of what it holds."
+        )
+    return [name for name in schema.names if not name.startswith("__index_level_")]
 
 
 def _check_names(names: list[str], path: Path) -> None:
@@ -129,6 +162,8 @@ def _check_names(names: list[str], path: Path) -> None:
         raise ValueError(f"Column {names.index('') + 1} of {path} has no name; give it one.")
     if names and all(_is_number(name) for name in names):
         raise ValueError(f"The first line of {path} holds numbers, not names; put the names of the columns there.")
+    if len(names) < 2:
+        raise ValueError(f"{path} has one column; a label, a sensitive column and others to predict from are needed.")
 
 
 def _is_number(text: str) -> bool:
@@ -142,25 +177,28 @@ def _is_number(text: str) -> bool:
 def _checked(frame: pd.DataFrame, notes: list[str], path: Path) -> ReadTable:
     if not len(frame):
         raise ValueError(f"{path} has names of columns but no rows.")
-    if frame.shape[1] < 2:
-        raise ValueError(f"{path} has one column; a label, a sensitive column and others to predict from are needed.")
     dates = [name for name in frame.columns if _holds_dates(frame[name])]
     for name in dates:
-        frame[name] = pd.to_datetime(frame[name], format="ISO8601", errors="coerce", utc=True).dt.tz_localize(None)
+        frame[name] = as_dates(frame[name])
     frame = frame.apply(_plain_numbers)
     if dates:
         notes = [*notes, f"Read as dates: {', '.join(dates)}."]
     return ReadTable(frame, notes)
 
 
+def as_dates(texts: pd.Series) -> pd.Series:
+    """Return dates as 2026-11-16, with a time or without; what is none is missing."""
+    return pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True).dt.tz_localize(None)
+
+
 def _holds_dates(column: pd.Series) -> bool:
-    """Say whether nearly all texts of a column are dates as 2026-11-16, with a time or without."""
+    """Say whether nearly all texts of a column are dates."""
     if not (pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)):
         return False
     texts = column.dropna().astype(str)
     if not len(texts) or not texts.head(100).str.match(r"\d{4}-\d{2}-\d{2}").mean() >= DATE_SHARE:
         return False
-    return bool(pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True).notna().mean() >= DATE_SHARE)
+    return bool(as_dates(texts).notna().mean() >= DATE_SHARE)
 
 
 def _plain_numbers(column: pd.Series) -> pd.Series:

@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 
 from fairbits.encoding import GroupEncoder
+from fairbits.encoding.rows import row_hashes, table_fingerprint
 from fairbits.estimators.concerns import conditional_entropy
 from fairbits.information import information_sandwich, neuronwise_information
 from fairbits.records import versions
@@ -17,6 +18,7 @@ from fairbits.workflow.fit import Fit, FitOptions
 from fairbits.workflow.task import Task
 
 SCORE_BINS = 20
+PIECE = 50_000  # rows
 
 
 def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[str, Any]:
@@ -30,6 +32,7 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[s
     return {
         "format": FORMAT,
         "source": source,
+        "table": _fingerprint(fit, task),
         "task": {
             "label": task.label,
             "classes": [str(c) for c in method.classes_],
@@ -57,6 +60,12 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[s
         "concerns": fit.concerns,
         "made": {"date": datetime.date.today().isoformat(), **versions()},
     }
+
+
+def _fingerprint(fit: Fit, task: Task) -> str:
+    """Return what tells when the whole table comes back to certify the fit; no row can be recognised by it."""
+    pieces = [task.X.iloc[i : i + PIECE] for i in range(0, len(task.X), PIECE)]
+    return table_fingerprint(np.concatenate([row_hashes(np.asarray(fit.model[:-1].transform(X))) for X in pieces]))
 
 
 def _bits(fit: Fit, task: Task) -> list[dict[str, Any]]:

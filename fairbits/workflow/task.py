@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fairbits.encoding import GroupEncoder, TableEncoder
+from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.sensitive import bin_labels, quantile_edges
 
 MOST_CLASSES = 20
@@ -52,16 +53,19 @@ def make_task(
     _check_columns(table, label, sensitive, drop)
     table, notes = _labelled(table, label)
     y = _label(table[label])
-    s, bins, more = _sensitive(table[list(sensitive)], n_bins)
-    groups, sizes, said = _groups(s, min_group_size)
+    s, bins, more = sensitive_groups(table[list(sensitive)], n_bins)
+    known, missing = known_rows(s, min_group_size)
+    table, y, s = table[known].reset_index(drop=True), y[known], s[known].reset_index(drop=True)
+    groups, sizes, said = split_groups(s, min_group_size)
+    _check_sizes(sizes, min_group_size)
     X = table.drop(columns=[label, *sensitive, *drop])
     if not X.shape[1]:
         raise ValueError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
-    X, left_out = _without_identifiers(X)
-    return Task(X, y, s, label, groups, sizes, bins, [*notes, *more, *said, *left_out])
+    X, left_out = without_identifiers(X)
+    return Task(X, y, s, label, groups, sizes, bins, [*notes, *more, *missing, *said, *left_out])
 
 
-def _without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Leave out columns that number or name the rows; a part of the rows would not show it any more."""
     reasons = TableEncoder().fit(X).dropped_
     found = {name: reason for name, reason in reasons.items() if reason.startswith("identifier")}
@@ -107,17 +111,15 @@ def _label(column: pd.Series) -> np.ndarray:
     return column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()
 
 
-def _sensitive(s: pd.DataFrame, n_bins: int) -> tuple[pd.DataFrame, dict[str, list[float]], list[str]]:
+def sensitive_groups(s: pd.DataFrame, n_bins: int = 4) -> tuple[pd.DataFrame, dict[str, list[float]], list[str]]:
     """Return the sensitive columns as groups, the edges of those cut into intervals, and what was decided."""
     bins, notes = {}, []
     for name, column in s.items():
         known = column[~_unknown(column)]
         if column.dtype.kind == "M":
             notes.append(f"{name} is a date; its groups are intervals of days since 1970.")
-        if len(known) < len(column):
-            notes.append(f"{name} is missing in {len(column) - len(known)} rows, which are a group of their own.")
         if known.dtype.kind in "iufM" and known.nunique() > MOST_NUMBERS:
-            bins[str(name)] = quantile_edges(_numbers(known), n_bins)
+            bins[str(name)] = quantile_edges(as_numbers(known), n_bins)
             notes.append(f"{name} was cut into {len(bins[str(name)]) - 1} groups at its quantiles.")
     return as_groups(s, bins), bins, notes
 
@@ -132,38 +134,58 @@ def as_groups(s: pd.DataFrame, bins: dict[str, list[float]]) -> pd.DataFrame:
     for name, column in s.items():
         unknown = _unknown(column)
         if edges := bins.get(str(name)):
-            places = np.searchsorted(edges[1:-1], _numbers(column), side="right")
+            places = np.searchsorted(edges[1:-1], as_numbers(column), side="right")
             groups[name] = np.where(unknown, UNKNOWN, np.array(bin_labels(edges))[places])
         elif unknown.any():
-            groups[name] = column.astype(object).where(~unknown, UNKNOWN).astype(str)
+            groups[name] = [UNKNOWN if gone else text_of(v) for v, gone in zip(column, unknown, strict=True)]
     return groups
+
+
+def known_rows(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[np.ndarray, list[str]]:
+    """Say which rows to keep: missing values are a group of their own, unless they are too few for one."""
+    known, notes = np.ones(len(s), dtype=bool), []
+    for name, column in s.items():
+        missing = (column == UNKNOWN).to_numpy(dtype=bool)
+        count = int(missing.sum())
+        if 0 < count < least:
+            known &= ~missing
+            notes.append(f"{name} is missing in {count} rows, too few for a group of their own: left out.")
+        elif count:
+            notes.append(f"{name} is missing in {count} rows, which are a group of their own.")
+    return known, notes
 
 
 def _unknown(column: pd.Series) -> pd.Series:
     return column.isna() | (np.isinf(column) if column.dtype.kind == "f" else False)
 
 
-def _numbers(column: pd.Series) -> np.ndarray:
+def as_numbers(column: pd.Series) -> np.ndarray:
     """Return numbers as they are, and dates as days since 1970."""
     if column.dtype.kind == "M":
-        return column.to_numpy("datetime64[s]").astype(float) / 86400
+        column = (pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
     return column.to_numpy(float, na_value=np.nan)
 
 
-def _groups(s: pd.DataFrame, least: int) -> tuple[str, dict[str, int], list[str]]:
-    """Cross the columns, or take each on its own where a crossing is too small to say anything about."""
+def split_groups(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[str, dict[str, int], list[str]]:
+    """Cross the columns, or take each on its own where a crossing is too small to say anything about.
+
+    Returns "intersection" or "each", the rows of every group, and what was decided.
+    """
     sizes, notes = _sizes(s, "intersection"), []
     small = _small(sizes, least)
     if small and s.shape[1] > 1:
         sizes = _sizes(s, "each")
         listed = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
-        notes.append(f"Each sensitive column is protected on its own: nothing can be estimated for {listed}.")
-    if too_small := _small(sizes, least):
-        raise ValueError(
-            f"A group is too small to protect: {', '.join(too_small[:3])}; merge it with another, or leave its rows "
-            f"out. At least {least} rows are needed."
-        )
+        notes.append(f"Each sensitive column is on its own: nothing can be estimated for {listed}.")
     return "each" if small else "intersection", sizes, notes
+
+
+def _check_sizes(sizes: dict[str, int], least: int) -> None:
+    if small := _small(sizes, least):
+        raise ValueError(
+            f"A group is too small to protect: {', '.join(small[:3])}; merge it with another, or leave its rows out. "
+            f"At least {least} rows are needed."
+        )
 
 
 def _small(sizes: dict[str, int], least: int) -> list[str]:

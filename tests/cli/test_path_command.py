@@ -44,8 +44,11 @@ def test_it_writes_scores_settings_and_a_figure(finished):
 
 def test_the_same_seed_gives_the_same_scores(finished, tmp_path):
     folder, _ = finished
-    fairbits("path", "compas", "-o", str(tmp_path), "--gammas", "3", "--folds", "2", "--code-size", "4")
+    result = fairbits(
+        "path", "compas", "-o", str(tmp_path), "--gammas", "3", "--folds", "2", "--code-size", "4", "--json"
+    )
     assert (tmp_path / "scores.csv").read_text() == (folder / "scores.csv").read_text()
+    assert len(json.loads(result.stdout)["scores"]) == 6
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits.workflow.files import read_file
+from fairbits.workflow import files
+from fairbits.workflow.files import MISSING, TableFile, read_file
+from fairbits.workflow.text import HEAD_BYTES
 
 ROWS = "sex,age,approved\nF,30,1\nM,40,0\nF,50,1\n"
 
@@ -131,3 +133,71 @@ def test_no_file_and_a_folder_get_a_sentence(tmp_path):
 def test_an_unknown_encoding_gets_a_sentence(write):
     with pytest.raises(ValueError, match="--encoding klingon is unknown"):
         read_file(write(ROWS), encoding="klingon")
+
+
+def wide(rows, **columns):
+    """Return a table that pandas parses in several parts: a column may look different in each."""
+    frame = pd.DataFrame({f"x{i}": np.arange(rows) % 10 for i in range(60)})
+    return frame.assign(**columns).to_csv(index=False)
+
+
+def test_a_column_that_is_text_in_one_part_of_a_file_is_text_in_all(write):
+    n = 40_000
+    late = ["7"] * (n - 1) + ["seven"]
+    truth = ["True"] * (n // 2) + ["1"] * (n // 2)
+    whole, floats = ["12345678901234567890123"] + ["5"] * (n - 1), ["1"] * (n - 1) + ["0.5"]
+    frame = read_file(write(wide(n, late=late, truth=truth, whole=whole, floats=floats))).frame
+    assert frame.late.tolist() == late
+    assert frame.truth.tolist() == truth
+    assert frame.whole.tolist()[:2] == [12345678901234567890123.0, 5.0]
+    assert frame.floats.dtype == np.float64
+    assert frame.x3.dtype == np.int64
+
+
+def test_pieces_are_the_table(write, monkeypatch):
+    monkeypatch.setattr(files, "PIECE_ROWS", 4)
+    content = "id,sex,age\n" + "".join(f"00{i},{'FM'[i % 2]},{i}\n" for i in range(10)) + "NA,NA,NA\n"
+    table = TableFile(write(content))
+    pieces = list(table.pieces(["age"], texts=["sex"], verbatim=["id"]))
+    assert [len(piece) for piece in pieces] == [4, 4, 3]
+    frame = pd.concat(pieces)
+    assert list(frame.columns) == ["age", "sex", "id"]
+    assert frame.id.tolist() == [*(f"00{i}" for i in range(10)), "NA"]
+    assert frame.sex.isna().tolist() == [False] * 10 + [True]
+    assert frame.age.sum() == 45
+
+
+def test_what_is_missing_is_what_pandas_takes_for_missing():
+    assert set(MISSING) == set(pd._libs.parsers.STR_NA_VALUES)
+
+
+def test_a_wrong_byte_is_found_wherever_it_is(write):
+    good = ROWS.encode() * 50_000
+    with pytest.raises(ValueError, match=rf"byte {len(good) + 2} is 0xe9"):
+        read_file(write(good + b"ab\xe9c,1,2\n"))
+    start = b"name,n\n"
+    before = start + b"abc,1\n" * ((HEAD_BYTES - len(start)) // 6)
+    before += b"a" * (HEAD_BYTES - len(before) - 1)
+    split = before + "\u20ac,2\n".encode()  # over the end of a block
+    assert read_file(write(split)).frame.name.iloc[-1].endswith("\u20ac")
+
+
+def test_a_field_without_end_is_a_sentence(write):
+    with pytest.raises(ValueError, match="never closed"):
+        read_file(write('a,b\n"' + "x,1\n" * 60_000))
+    with pytest.raises(ValueError, match="never closed"):
+        read_file(write('"a,b\n' + "x" * 200_000 + ",1\n"), separator=",")
+
+
+def test_parquet_indices_and_nested_columns(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}, index=pd.Index(["p", "q"]))
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert list(read_file(tmp_path / "t.parquet").frame.columns) == ["a", "b"]
+    frame.assign(c=[[1], [2, 3]]).to_parquet(tmp_path / "n.parquet")
+    with pytest.raises(ValueError, match=r"Column 'c' of .* holds lists or records"):
+        read_file(tmp_path / "n.parquet")
+
+
+def test_a_separator_that_is_no_character(write):
+    with pytest.raises(ValueError, match="must be a single character"):
+        read_file(write(ROWS), separator="::")

@@ -135,3 +135,18 @@ def test_too_few_rows_and_nothing_to_predict_from_get_a_sentence():
         make_task(table(n=50), "approved", ["sex"])
     with pytest.raises(ValueError, match="Nothing is left to predict from"):
         make_task(table(), "approved", ["sex"], drop=["income", "job", "age"])
+
+
+def test_few_missing_values_are_left_out():
+    age = np.random.default_rng(0).integers(18, 80, 400).astype(float)
+    age[:12] = np.nan
+    task = make_task(table(age=age), "approved", ["age"])
+    assert len(task.X) == len(task.y) == len(task.s) == 388
+    assert "age is missing in 12 rows, too few for a group of their own: left out." in task.notes
+    assert len(task.group_sizes) == 4
+
+
+def test_a_whole_number_has_the_same_name_with_and_without_missing_values():
+    kind = pd.Series(np.arange(400) % 2 * 1.0)
+    kind[:40] = None
+    assert set(make_task(table(sex=kind), "approved", ["sex"]).group_sizes) == {"0", "1", "(missing)"}

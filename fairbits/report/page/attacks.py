@@ -76,8 +76,7 @@ def _unavailable(audit: dict[str, Any]) -> tuple[str, ...]:
 def _column(number: int, adversary: dict[str, Any], audit: dict[str, Any]) -> Chart:
     name, at_most = adversary["column"], adversary["at_most"]
     probes = [probe for probe in audit["probes"] if probe["column"] == name]
-    released, groups = probes[0]["view"], [leak["rows"] for leak in audit["leakage"] if leak["column"] == name]
-    guessing = 1 / max(len(groups[0]), 2) if groups else 0.5
+    released, guessing = probes[0]["view"], adversary["chance"]
     rows = [_row(probe, probe["view"] == released) for probe in probes]
     ends = [{"row": "surely reached", "value": adversary["reached"], "what": "somebody reaches at least this"}]
     if at_most is not None:

@@ -1,0 +1,83 @@
+"""`fairbits audit`: of anybody's table, and of a model on new rows."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from people import population
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_columns_that_tell_are_told_from_columns_that_do_not(place, fairbits):
+    population(800, 3, told=2.0).to_csv("t.csv", index=False)
+    told = json.loads(fairbits("audit", "t.csv", "--sensitive", "sex", "--columns", "grade", "--json").out)
+    silent = json.loads(fairbits("audit", "t.csv", "--sensitive", "sex", "--columns", "job", "--json").out)
+    assert told["audits"][0]["adversaries"][0]["reached"] > 0.85
+    assert silent["audits"][0]["adversaries"][0]["reached"] == 0.5
+    assert all(p["auc_low"] < 0.5 < p["auc_high"] for p in silent["audits"][0]["probes"])
+
+
+def test_it_speaks_in_words_and_writes_the_record(place, fairbits):
+    population(400, 3, told=2.0).to_csv("t.csv", index=False)
+    ended = fairbits("audit", "t.csv", "--sensitive", "sex", "--label", "paid", "--drop", "day", "-o", "audit.json")
+    assert ended.code == 0, ended.err
+    assert "surely tells the groups apart with a balanced accuracy of 0." in ended.out.replace("\n", " ")
+    assert "Audited columns: grade, height, job." in ended.out
+    assert "id was left out, identifier" in ended.out
+    assert json.loads((place / "audit.json").read_text())["audits"][0]["rows"] == 400
+
+
+def test_bits_have_a_hint_to_the_model(place, fairbits):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(2, size=(200, 3)), columns=["bit0", "bit1", "bit2"])
+    frame.assign(sex=rng.choice(["F", "M"], 200)).to_csv("b.csv", index=False)
+    assert "--model MODEL" in fairbits("audit", "b.csv", "--sensitive", "sex").out
+
+
+def test_small_crossings_make_an_audit_of_each_column(place, fairbits):
+    table = population(400, 3)
+    table["race"] = np.where(np.arange(400) < 12, "rare", "common")
+    table.to_csv("t.csv", index=False)
+    found = json.loads(fairbits("audit", "t.csv", "--sensitive", "sex,race", "--columns", "grade", "--json").out)
+    assert [a["leakage"][0]["column"] for a in found["audits"]] == ["sex", "race"]
+    crossed = json.loads(fairbits("audit", "t.csv", "--sensitive", "sex,job", "--columns", "grade", "--json").out)
+    assert [a["leakage"][0]["column"] for a in crossed["audits"]] == ["sex x job"]
+
+
+def test_numbers_and_missing_values_of_the_sensitive_column(place, fairbits):
+    table = population(400, 3)
+    table["age"] = np.where(np.arange(400) % 10, np.arange(400) % 60 + 18.0, np.nan)
+    table.to_csv("t.csv", index=False)
+    ended = fairbits("audit", "t.csv", "--sensitive", "age", "--columns", "grade")
+    assert "age was cut into 4 groups at its quantiles." in ended.out
+    assert "age is missing in 40 rows, which are a group of their own." in ended.out
+    assert "on 400 rows" in ended.out
+
+
+def test_a_model_on_new_rows(place, fairbits, fitted):
+    population(500, 3).assign(paid=lambda t: t.paid.where(t.index > 9)).to_csv("t.csv", index=False)
+    ended = fairbits("audit", "t.csv", "--model", fitted / "m", "--label", "paid", "--json")
+    assert ended.code == 0, ended.err
+    (found,) = json.loads(ended.out)["audits"]
+    assert found["subject"] == "BinaryMIClassifier"
+    assert found["rows"] == 490
+    assert found["task"]["one_draw_auc"] > 0.7
+    assert {p["view"] for p in found["probes"]} == {"one draw", "16 draws", "theta"}
+
+
+def test_missing_values_tell_and_are_audited(place, fairbits):
+    table = population(600, 3)
+    table["wage"] = np.where(table.sex == "F", np.nan, 1.0)  # says nothing but by its absence
+    table["odd"] = np.where(table.index % 7, 1.0, np.inf)
+    table.to_csv("t.csv", index=False)
+    ended = fairbits("audit", "t.csv", "--sensitive", "sex", "--columns", "wage,odd")
+    assert "wage is missing or infinite in" in ended.out
+    assert "odd is missing or infinite in 86 rows" in ended.out
+    record = json.loads(fairbits("audit", "t.csv", "--sensitive", "sex", "--columns", "wage", "--json").out)
+    assert record["audits"][0]["adversaries"][0]["reached"] > 0.85

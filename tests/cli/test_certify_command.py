@@ -1,0 +1,117 @@
+"""`fairbits certify`: confirmed, not contradicted, contradicted, void; each with its exit code."""
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+from people import population
+
+
+@pytest.fixture
+def place(fitted, tmp_path, monkeypatch):
+    shutil.copytree(fitted / "m", tmp_path / "m")
+    shutil.copy(fitted / "pay.csv", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def with_bound(place, bound, promise=None, **asked):
+    """Let the earlier certificate say something else."""
+    record = json.loads((place / "m" / "audit.json").read_text())
+    record["certificate"]["bounds"][0]["total_variation"] = bound
+    record["certificate"]["promise"] = promise
+    record["asked"] |= asked
+    (place / "m" / "audit.json").write_text(json.dumps(record))
+
+
+def test_rows_of_the_same_population_confirm_a_loose_bound(place, fairbits):
+    population(2000, 5).to_csv("new.csv", index=False)
+    ended = fairbits("certify", "m", "new.csv", "--sensitive", "sex")
+    assert ended.code == 0, ended.err
+    assert "Confirmed. These rows by themselves prove what was bounded by the certificate of its fit." in ended.out
+    assert "On 2,000 rows, at 95% confidence" in ended.out
+
+
+def test_few_rows_do_not_contradict_and_confirm_nothing(place, fairbits):
+    with_bound(place, 0.12)
+    population(300, 5).to_csv("new.csv", index=False)
+    ended = fairbits("certify", "m", "new.csv")
+    assert ended.code == 0
+    assert ended.out.count("Not contradicted. These rows do not disprove") == 1
+    assert "Confirmed" not in ended.out
+
+
+def test_rows_of_another_population_contradict(place, fairbits):
+    with_bound(place, 0.3)
+    population(3000, 5, told=2.0).to_csv("told.csv", index=False)
+    ended = fairbits("certify", "m", "told.csv", "--json")
+    assert ended.code == 4
+    record = json.loads(ended.out)
+    assert record["verdict"] == "contradicted"
+    (compared,) = record["compared"]
+    assert compared["said"] == 0.3 < compared["at_least"] < compared["at_most"]
+    words = fairbits("certify", "m", "told.csv")
+    assert words.code == 4
+    assert words.out.count("<- contradicted") == 1
+    assert "Contradicted. These rows prove at 95% confidence" in words.out
+
+
+def test_a_promise_is_for_the_class_and_the_information_too(place, fairbits):
+    with_bound(place, 0.05, "for the code ...", max_disparity=0.3, max_information=0.01, gamma=None)
+    population(3000, 5, told=2.0).to_csv("told.csv", index=False)
+    record = json.loads(fairbits("certify", "m", "told.csv", "--json").out)
+    assert record["promised"]
+    assert [(c["of"], c["what"], c["said"]) for c in record["compared"]] == [
+        ("code", "gap", 0.3),
+        ("code", "information", 0.01),
+        ("class", "gap", 0.3),
+        ("class", "information", 0.01),
+    ]
+    assert record["compared"][1]["contradicted"]
+    assert record["compared"][2]["contradicted"]
+
+
+@pytest.mark.parametrize("change", ["none", "order", "label missing"])
+def test_rows_of_the_fit_are_void(place, fairbits, change):
+    table = population(600, 0)
+    if change == "order":
+        table = table.sample(frac=1, random_state=0)
+    if change == "label missing":
+        extra = population(30, 9)
+        extra["paid"] = None
+        table = pd.concat([table, extra])
+    table.to_csv("again.csv", index=False)
+    ended = fairbits("certify", "m", "again.csv")
+    assert ended.code == 3
+    assert "Void: these are rows of the fit" in ended.out
+
+
+def test_more_draws_tell_more_and_are_not_compared(place, fairbits):
+    population(2000, 5).to_csv("new.csv", index=False)
+    one, two = (json.loads(fairbits("certify", "m", "new.csv", "--json", "--draws", n).out) for n in (1, 2))
+    assert two["certificate"]["information"] > one["certificate"]["information"]
+    assert two["verdict"] == "nothing to compare with"
+
+
+def test_unknown_groups_are_left_out_and_said(place, fairbits):
+    table = population(900, 5)
+    table.loc[:9, "sex"] = "X"
+    table.loc[10:29, "sex"] = None
+    table.to_csv("new.csv", index=False)
+    ended = fairbits("certify", "m", "new.csv")
+    assert ended.code == 0
+    assert "30 rows are of groups of sex that the model was not fitted to ((missing), X): left out." in ended.out
+    assert "On 870 rows" in ended.out
+
+
+def test_a_model_without_a_record_has_nothing_to_compare(place, fairbits):
+    (place / "m" / "audit.json").unlink()
+    population(900, 5).to_csv("new.csv", index=False)
+    assert "no earlier certificate" in fairbits("certify", "m/model", "new.csv").out
+
+
+def test_the_inner_folder_knows_its_record(place, fairbits):
+    with_bound(place, 0.3)
+    population(3000, 5, told=2.0).to_csv("told.csv", index=False)
+    assert fairbits("certify", "m/model", "told.csv").code == 4
