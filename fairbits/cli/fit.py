@@ -63,7 +63,7 @@ def run_fit(
 
 def _read(table: str, label: str | None, sensitive: list[str], reading: dict[str, Any]) -> tuple:
     """Return the table, what was said in reading it, and the names of label and sensitive columns."""
-    if table in SHIPPED and not Path(table).exists():
+    if table in SHIPPED and not Path(table).is_file():
         frame, data = shipped_frame(table)
         return frame, list(data.caveats), label or data.target_name, sensitive or [data.s.name]
     if label is None or not sensitive:

@@ -157,7 +157,10 @@ def _parquet_names(path: Path) -> list[str]:
 def _check_names(names: list[str], path: Path) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"{path} has more than one column named {twice[0]!r}; rename or drop one of them.")
+        raise ValueError(
+            f"{path} has more than one column named {twice[0]!r}; rename or drop one of them. If the "
+            "first line holds values, put a line with the names of the columns above it."
+        )
     if "" in names:
         raise ValueError(f"Column {names.index('') + 1} of {path} has no name; give it one.")
     if names and all(_is_number(name) for name in names):

@@ -76,7 +76,11 @@ def _check_columns(table: pd.DataFrame, label: str, sensitive: Sequence[str], dr
     for name in (label, *sensitive, *drop):
         if name not in table.columns:
             near = difflib.get_close_matches(name, map(str, table.columns), n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(map(str, table.columns[:30]))}."
+            hint = (
+                f"; did you mean {near[0]!r}?"
+                if near
+                else f"; its first line names {', '.join(map(str, table.columns[:30]))}."
+            )
             raise ValueError(f"The table has no column {name!r}{hint}")
     if not sensitive:
         raise ValueError("Name at least one sensitive column: --sensitive sex, or several with commas between.")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple
 
-SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 BINARY_STARTS = {b"PK\x03\x04": "an Excel or zip file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"%PDF": "a PDF"}
 SNIFFED_LINES = 50
 HEAD_BYTES = 2**18  # looked at to find separator and names; the rest is only known to be text
@@ -138,7 +138,10 @@ def _widths(lines: list[str], separator: str) -> Counter[int]:
 
 
 def _separator(head: str, path: Path) -> str:
-    """Return the separator that cuts the first lines into the most columns, the same number in each."""
+    """Return the separator that cuts the first lines into the most columns, the same number in each.
+
+    A space is one only if nothing else is: it stands within values, too.
+    """
     lines = head.splitlines()[:SNIFFED_LINES]
     columns = {}
     for separator in SEPARATORS:
@@ -148,10 +151,13 @@ def _separator(head: str, path: Path) -> str:
         width, agreeing = counts.most_common(1)[0]
         if agreeing >= 0.8 * counts.total():
             columns[separator] = width
-    best = max(columns, key=lambda separator: columns[separator], default=",")
+    best = max(
+        columns, key=lambda separator: (columns[separator] > 1, separator != " ", columns[separator]), default=","
+    )
     if columns.get(best, 1) < 2:
         raise ValueError(
             f"{path} has one column only, lines of many different lengths, or a quote that is never closed. Its first "
-            f"line is {lines[0][:60]!r}; say --separator if it is none of comma, semicolon, tab and bar."
+            f"line is {lines[0][:60]!r}; say --separator if it is none of comma, semicolon, tab, bar and "
+            "space."
         )
     return best

@@ -201,3 +201,11 @@ def test_parquet_indices_and_nested_columns(tmp_path):
 def test_a_separator_that_is_no_character(write):
     with pytest.raises(ValueError, match="must be a single character"):
         read_file(write(ROWS), separator="::")
+
+
+def test_a_space_separates_only_where_nothing_else_does(write):
+    spaced = read_file(write("a b c\n" + "1 x 2\n" * 30))
+    assert list(spaced.frame.columns) == ["a", "b", "c"]
+    assert spaced.notes == ["Columns are separated by space."]
+    named = read_file(write("full name,home town\n" + "Ann Lee,New York\n" * 30))
+    assert list(named.frame.columns) == ["full name", "home town"]
