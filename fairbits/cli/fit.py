@@ -18,7 +18,7 @@ from fairbits.report.words import model_card, summary
 from fairbits.workflow.files import read_file
 from fairbits.workflow.fit import FitOptions, fit_task
 from fairbits.workflow.record import fit_record
-from fairbits.workflow.task import make_task
+from fairbits.workflow.task import Task, make_task
 
 STAGES = {
     "training": "training a path of models and certifying them",
@@ -40,13 +40,11 @@ def run_fit(
 ) -> None:
     """Read, fit, write the folder, and say the outcome in words (or as JSON)."""
     console = Console(stderr=as_json)
-    frame, notes, label, sensitive = _read(table, label, sensitive, reading)
     if output.exists() and any(output.iterdir()):
         raise ValueError(f"{output} is not empty; name another folder with -o, or move that one away.")
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
-    made = make_task(frame, label, sensitive, **task)
-    made.notes[:0] = notes
-    console.print(f"{len(made.y):,} rows, {made.X.shape[1]} columns to predict {label} from.", highlight=False)
+    made = _task(table, label, sensitive, reading, task)
+    console.print(f"{len(made.y):,} rows, {made.X.shape[1]} columns to predict {made.label} from.", highlight=False)
     with console.status("reading") as status:
         fit = fit_task(made, options, lambda stage: status.update(STAGES[stage]))
     record = fit_record(fit, made, options, Path(table).name)
@@ -59,6 +57,16 @@ def run_fit(
         console.print(f"\nWritten to {output}: model, audit.json, model_card.md{page}", highlight=False, markup=False)
     if not fit.certified:
         raise SystemExit(NOT_CERTIFIED)
+
+
+def _task(
+    table: str, label: str | None, sensitive: list[str], reading: dict[str, Any], options: dict[str, Any]
+) -> Task:
+    """Read and return what to learn; the table as it was read is not kept, it may be large."""
+    frame, notes, label, sensitive = _read(table, label, sensitive, reading)
+    task = make_task(frame, label, sensitive, **options)
+    task.notes[:0] = notes
+    return task
 
 
 def _read(table: str, label: str | None, sensitive: list[str], reading: dict[str, Any]) -> tuple:

@@ -1,0 +1,107 @@
+"""How time and memory of `fairbits fit --gamma` and `fairbits transform` grow with the rows of a table of 50 columns.
+
+Usage: python -m benchmarks.scale [ROWS ...]; writes results/scale/table.md and exits non-zero if a limit is missed.
+Each command runs in a process of its own; memory is the most it ever held.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.jobs import key, publish, run_missing
+
+FOLDER = Path("results/scale")
+SIZES = (250_000, 500_000, 1_000_000)
+EPOCHS = 5
+MOST_MEGABYTES = 4_000
+MOST_GROWTH = 1.25  # of the time per row, from the smallest table to the largest; start-up makes the small one slower
+COMMAND = [sys.executable, "-c", "from fairbits.cli import main; main()"]
+
+
+def write_table(file: Path, n: int) -> None:
+    """Write a table of 30 numbers, 17 texts, an identifier, a sensitive column and a label."""
+    rng = np.random.default_rng(0)
+    sex, numbers = rng.integers(0, 2, n), rng.normal(size=(n, 30))
+    numbers[:, :5] += 0.8 * sex[:, None]
+    columns = {f"number{i}": numbers[:, i].round(4) for i in range(30)}
+    columns |= {f"kind{i}": np.array([f"level{j}" for j in range(5 + i)])[rng.integers(0, 5 + i, n)] for i in range(17)}
+    label = numbers[:, :8].sum(1) + 2 * rng.normal(size=n) > 1
+    people = {"id": np.arange(n), "sex": np.where(sex, "f", "m"), "repaid": np.where(label, "yes", "no")}
+    pd.DataFrame(columns | people).to_csv(file, index=False)
+
+
+def measured(*arguments: str | Path) -> dict[str, float]:
+    """Return the seconds of a command and the most memory it held, in MB."""
+    started = time.perf_counter()
+    process = subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise RuntimeError(f"{' '.join(map(str, arguments))} ended with {os.waitstatus_to_exitcode(status)}")
+    return {"seconds": time.perf_counter() - started, "megabytes": used.ru_maxrss / 1000}
+
+
+def run(job: dict[str, int]) -> dict[str, dict[str, float]]:
+    """Fit and transform a table of so many rows."""
+    with tempfile.TemporaryDirectory() as place:
+        table, model, codes = (Path(place) / name for name in ("table.csv", "model", "codes.csv"))
+        write_table(table, job["rows"])
+        roles = ("--label", "repaid", "--sensitive", "sex", "--gamma", "0.5", "--epochs", str(job["epochs"]))
+        fit = measured("fit", table, *roles, "-o", model)
+        return {
+            "result": {
+                "csv": table.stat().st_size / 1e6,
+                "fit": fit,
+                "transform": measured("transform", model, table, "-o", codes),
+            }
+        }
+
+
+def main() -> None:
+    """Run the sizes that have no record, then write the table."""
+    wanted = [{"rows": int(size), "epochs": EPOCHS} for size in sys.argv[1:] or SIZES]
+    done = run_missing(wanted, run, FOLDER, file_by="epochs")
+    records = [done[key(job)] for job in wanted]
+    publish(FOLDER, _table(records), _limits(records))
+
+
+def _table(records: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        "# Rows against time and memory",
+        "",
+        f"`python -m benchmarks.scale`: a CSV of 50 columns, `fairbits fit --gamma 0.5 --epochs {EPOCHS}` with its audit, "
+        "comparisons and report, then `fairbits transform`; one process of one thread at a time.",
+        "",
+        "| rows | CSV, MB | fit, s | s per 100,000 rows | MB | transform, s | s per 100,000 rows | MB |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for record in records:
+        n, result = record["rows"], record["result"]
+        cells = [
+            f"{used['seconds']:.0f} | {used['seconds'] / n * 1e5:.1f} | {used['megabytes']:.0f}"
+            for used in (result["fit"], result["transform"])
+        ]
+        lines.append(f"| {n:,} | {result['csv']:.0f} | {' | '.join(cells)} |")
+    return lines
+
+
+def _limits(records: list[dict[str, Any]]) -> dict[str, bool]:
+    small, large = records[0], records[-1]
+    limits = {}
+    for command in ("fit", "transform"):
+        limits[f"{command} within {MOST_MEGABYTES} MB"] = large["result"][command]["megabytes"] <= MOST_MEGABYTES
+        growth = (
+            large["result"][command]["seconds"] / small["result"][command]["seconds"] / (large["rows"] / small["rows"])
+        )
+        limits[f"{command} in linear time"] = growth <= MOST_GROWTH
+    return limits
+
+
+if __name__ == "__main__":
+    main()
