@@ -75,8 +75,8 @@ def _table(records: list[dict[str, Any]]) -> list[str]:
     lines = [
         "# Rows against time and memory",
         "",
-        f"`python -m benchmarks.scale`: a CSV of 50 columns, `fairbits fit --gamma 0.5 --epochs {EPOCHS}` with its audit, "
-        "comparisons and report, then `fairbits transform`; one process of one thread at a time.",
+        f"`python -m benchmarks.scale`: a CSV of 50 columns, `fairbits fit --gamma 0.5 --epochs {EPOCHS}` with its "
+        "audit, comparisons and report, then `fairbits transform`; one process of one thread at a time.",
         "",
         "| rows | CSV, MB | fit, s | s per 100,000 rows | MB | transform, s | s per 100,000 rows | MB |",
         "|---|---|---|---|---|---|---|---|",
@@ -96,10 +96,8 @@ def _limits(records: list[dict[str, Any]]) -> dict[str, bool]:
     limits = {}
     for command in ("fit", "transform"):
         limits[f"{command} within {MOST_MEGABYTES} MB"] = large["result"][command]["megabytes"] <= MOST_MEGABYTES
-        growth = (
-            large["result"][command]["seconds"] / small["result"][command]["seconds"] / (large["rows"] / small["rows"])
-        )
-        limits[f"{command} in linear time"] = growth <= MOST_GROWTH
+        per_row = [record["result"][command]["seconds"] / record["rows"] for record in (small, large)]
+        limits[f"{command} in linear time"] = per_row[1] <= MOST_GROWTH * per_row[0]
     return limits
 
 
