@@ -26,3 +26,14 @@ def test_the_most_accurate_strength_within_each_limit_is_shown():
 def test_a_limit_that_no_strength_keeps_has_no_number():
     (section,) = within_limits([strengths("Parity", falling, [0.0, 0.5])])
     assert section.tables[0].rows[0][2:4] == ("–", "–")
+
+
+def test_the_least_distances_are_compared_fold_by_fold():
+    def rival(value, fold):
+        return scores(AUC[value] + 0.02 * fold - 0.1 - 0.01 * fold, GPA[value])
+
+    records = [strengths("BinaryMI", falling, list(GPA)), strengths("AdvCls", rival, list(GPA))]
+    (row,) = within_limits(records)[0].tables[1].rows
+    assert row[:2] == ("BinaryMI", "AdvCls")
+    assert row[2].startswith("-0.105 ± ")
+    assert row[3] == "ahead"
