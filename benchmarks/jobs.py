@@ -1,25 +1,17 @@
 """Jobs whose outcomes are kept: one JSON line each, in a folder of records; what has its line is not run again."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from fairbits.records import append_record, read_records, versions
+from fairbits.records import append_record, commit, read_records, versions
 
 OUTCOME = ("scores", "result", "made_by")  # what a record has beyond its job
 
 
-def made_by() -> dict[str, str]:
-    """Return the commit and the versions of the code that is loaded."""
-    command = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent)
-    return {"commit": commit.stdout.strip(), **versions()}
-
-
-MADE_BY = made_by()  # at the start: commits made during a long run are not what runs
+MADE_BY = {"commit": commit(), **versions()}  # at the start: commits made during a long run are not what runs
 
 
 def key(job: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,22 @@ def versions(*more: str) -> dict[str, str]:
     ['fairbits', 'numpy', 'scikit-learn', 'torch']
     """
     return {name: importlib.metadata.version(name) for name in ("fairbits", "torch", "scikit-learn", "numpy", *more)}
+
+
+def commit() -> str:
+    """Return the commit of the code that is loaded, marked if the code was changed since; "" outside of a checkout."""
+    if not _git("ls-files", "__init__.py"):  # the package may lie within somebody else's repository
+        return ""
+    changed = _git("status", "--porcelain", "--untracked-files=no", ".")
+    return _git("rev-parse", "--short", "HEAD") + "-dirty" * bool(changed)
+
+
+def _git(*arguments: str) -> str:
+    here = Path(__file__).parent
+    try:
+        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, cwd=here).stdout.strip()
+    except OSError:  # there is no git
+        return ""
 
 
 def _last_byte(lines: Any) -> bytes:

@@ -1,9 +1,12 @@
 """Records survive what a crash can do to a file."""
 
 import json
+import re
+import subprocess
 
 import pytest
 
+from fairbits import records
 from fairbits.records import append_record, read_records, replace_file
 
 RECORDS = [{"n": 1, "text": "å\nb"}, {"n": 2}, {"n": 3}]
@@ -53,3 +56,26 @@ def test_a_file_is_replaced_as_a_whole(tmp_path):
     replace_file(file, json.dumps("new"))
     assert file.read_text() == '"new"'
     assert [f.name for f in tmp_path.iterdir()] == ["table.md"]
+
+
+def test_the_commit_is_that_of_the_package_and_marked_if_its_code_was_changed(tmp_path, monkeypatch):
+    def git(*arguments):
+        who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    package, results = tmp_path / "fairbits", tmp_path / "results"
+    package.mkdir(), results.mkdir()
+    code, record = package / "__init__.py", results / "records.jsonl"
+    code.write_text("a = 1\n"), record.write_text("1\n")
+    monkeypatch.setattr(records, "__file__", str(package / "records.py"))
+    git("init")
+    git("add", "results")
+    git("commit", "-m", "somebody else's repository")
+    assert records.commit() == ""
+    git("add", "fairbits")
+    git("commit", "-m", "code")
+    record.write_text("2\n")  # what a run writes is no change of the code
+    clean = records.commit()
+    assert re.fullmatch("[0-9a-f]{7,}", clean)
+    code.write_text("a = 2\n")
+    assert records.commit() == f"{clean}-dirty"

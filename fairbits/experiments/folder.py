@@ -2,15 +2,15 @@
 
 import contextlib
 import datetime
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from fairbits.experiments.settings import RUN
-from fairbits.records import append_record, read_records, versions
+from fairbits.records import append_record, commit, read_records, versions
 
 FORMAT = 1  # of a record; a record of another one is neither read nor overwritten
+COMMIT = commit()  # at the start: commits made during a long run are not what runs
 
 
 class Folder:
@@ -80,10 +80,4 @@ def _lock(lock: Any, path: Path) -> None:
 
 def made_by() -> dict[str, str]:
     """Return the date, and the versions of what runs."""
-    command = ["git", "describe", "--always", "--dirty"]
-    here = Path(__file__).parent
-    try:
-        commit = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here).stdout.strip()
-    except OSError:
-        commit = ""
-    return {"date": datetime.date.today().isoformat(), "commit": commit, **versions("optuna")}
+    return {"date": datetime.date.today().isoformat(), "commit": COMMIT, **versions("optuna")}
