@@ -9,6 +9,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from fairbits.auditing.intervals import score_intervals
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import BinaryMIClassifier, HSICClassifier, ParityClassifier, fit_stack
 from fairbits.estimators.held_out import held_out_scores
@@ -28,6 +29,7 @@ class Scored:
     gamma: float | None
     rows: int
     scores: dict[str, float]
+    intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; of the models of a path none but the chosen one
     chosen: bool = False
 
 
@@ -39,6 +41,7 @@ class Contest:
     train: np.ndarray
     test: np.ndarray
     settings: dict[str, Any]  # that all networks share
+    confidence: float = 0.95  # of the intervals of scores
 
     @cached_property
     def few(self) -> np.ndarray:
@@ -48,13 +51,15 @@ class Contest:
         complete = all(len(np.unique(a)) == len(np.unique(b)) for a, b in zip(few.T, everything.T, strict=True))
         return self.train[:MOST_ROWS] if complete else self.train
 
-    def scored(self, name: str, model: Pipeline, rows: np.ndarray, scores: dict[str, float] | None = None) -> Scored:
-        """Score the last step of a pipeline on what the steps before make of the test rows, unless that was done."""
-        last, chosen = model[-1], scores is not None
-        if scores is None:
-            X = model[:-1].transform(self.task.X.iloc[self.test])
-            scores = held_out_scores(last, X, self.task.y[self.test], group_numbers(self.task)[self.test])
-        return Scored(name, getattr(last, "gamma", None), len(rows), scores, chosen)
+    def scored(self, name: str, model: Pipeline, rows: np.ndarray) -> Scored:
+        """Score the last step of a pipeline on what the steps before make of the test rows."""
+        last, y = model[-1], self.task.y[self.test]
+        X = model[:-1].transform(self.task.X.iloc[self.test])
+        scores = held_out_scores(last, X, y, group_numbers(self.task)[self.test])
+        gamma, intervals = getattr(last, "gamma", None), {}
+        if gamma is None:
+            intervals = score_intervals(last.predict_proba(X), np.searchsorted(last.classes_, y), self.confidence)
+        return Scored(name, gamma, len(rows), scores, intervals)
 
     def references(self) -> list[Scored]:
         """Score the models that need no network."""

@@ -75,9 +75,16 @@ def fit_task(task: Task, options: FitOptions, on_stage: OnStage = lambda _: None
         on_stage("audit")
         warnings.simplefilter("ignore", SmallGroupWarning)  # test rows; of the calibration rows it has been said
         s = task.s.iloc[test]
-        found = audit(chosen.model, task.X.iloc[test], task.y[test], sensitive_features=s, unmitigated=plain)
+        found = audit(
+            chosen.model,
+            task.X.iloc[test],
+            task.y[test],
+            sensitive_features=s,
+            unmitigated=plain,
+            confidence=options.confidence,
+        )
     on_stage("alternatives")
-    contest = Contest(task, train, test, {**_settings(task, options), "min_group_size": 1})
+    contest = Contest(task, train, test, {**_settings(task, options), "min_group_size": 1}, options.confidence)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is to be said of models that nobody will use
         scored, plane = _alternatives(contest, chosen, plain, found), contest.plane(chosen.model[-1])
@@ -159,7 +166,8 @@ def _plain(task: Task, train: np.ndarray, options: FitOptions) -> Pipeline:
 def _alternatives(contest: Contest, chosen: _Chosen, plain: Pipeline, found: Audit) -> list[Scored]:
     """Score the path, rivals and references; of the chosen model the audit has said what one draw does."""
     train, method = contest.train, chosen.model[-1]
-    path = [contest.scored("BinaryMI", m, train, found.task if m is chosen.model else None) for m in chosen.path]
+    kept = Scored("BinaryMI", method.gamma, len(train), found.task or {}, found.intervals, chosen=True)
+    path = [kept if m is chosen.model else contest.scored("BinaryMI", m, train) for m in chosen.path]
     if not chosen.tested:
         path += contest.path(method)
     return [*path, *contest.rivals(), contest.scored("unmitigated", plain, train), *contest.references()]

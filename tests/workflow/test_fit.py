@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits.report.words import model_card, summary
+from fairbits.report.words import ASSUMPTIONS, model_card, summary, verdict
 from fairbits.workflow import alternatives
 from fairbits.workflow import fit as fitting
 from fairbits.workflow.alternatives import PATH, STRENGTHS, Contest, group_numbers
@@ -175,6 +175,21 @@ def test_the_words_say_what_the_numbers_say(certified, task):
         assert f"- {line}" in card
     assert f"at most {fit.certificate.bounds[0].information:.4f}" in card
     assert "| unmitigated |" in card
+    low, high = fit.audit.intervals["one_draw_accuracy"]
+    assert low < fit.audit.task["one_draw_accuracy"] < high
+    assert f" ({low:.3f} to {high:.3f})" in text
+    rows = {line.split("|")[1].strip(): line for line in card.splitlines() if line.startswith("| ")}
+    for name in ("this model, one draw", "unmitigated", "logistic regression", "constant"):
+        assert rows[name].count(" to ") == 2, name  # AUC and accuracy
+    for line in ASSUMPTIONS:
+        assert f"- {line}" in card
+
+
+def test_bounds_of_rows_that_chose_the_model_are_no_promise(certified, task):
+    fit, options, _ = certified
+    promised = fit_record(fit, task, options, "table.csv")
+    assert "is no second promise" in verdict(promised)
+    assert fit.audit.confidence == options.confidence
 
 
 def test_a_refusal_is_the_first_thing_said(certified, task):
