@@ -1,17 +1,15 @@
 """`fairbits transform` and `fairbits predict`: codes, or what the model reads in them, for the rows of a table."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+from fairbits.cli.progress import counting
 from fairbits.workflow.files import TableFile
 from fairbits.workflow.model import FittedModel, open_model
 from fairbits.workflow.output import TableWriter, check_output
@@ -102,19 +100,9 @@ def _check_free(names: Sequence[str], keep: list[str]) -> None:
 def _released(model: FittedModel, table: TableFile, person: list[str], reuse: bool, again: bool) -> Released:
     if reuse and again:
         raise ValueError("--reuse hands out the same codes, --again draws new ones: say one of the two.")
-    with _progress("drawing codes") as show:
+    with counting("drawing codes") as show:
         repeated = REUSE if reuse else AGAIN if again else ONCE
         return release(model, table, repeated=repeated, people=person, on_rows=show)
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int], None]]:
-    """Show how many rows are done, on a terminal."""
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description}: {task.completed:,.0f} rows"), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda rows: bar.update(task, completed=rows)
 
 
 def _predictions(model: FittedModel, probabilities: np.ndarray) -> pd.DataFrame:
@@ -125,7 +113,7 @@ def _predictions(model: FittedModel, probabilities: np.ndarray) -> pd.DataFrame:
 
 def _expect(model: FittedModel, table: TableFile, keep: list[str], output: Path, as_json: bool) -> None:
     reader = RowReader(model, table)
-    with _progress("predicting") as show, TableWriter(output) as writer:
+    with counting("predicting") as show, TableWriter(output) as writer:
         for piece in reader.pieces(verbatim=keep):
             made = _predictions(model, model.method.predict_proba(piece.X))
             writer.write(pd.concat([piece.carried, made], axis=1))

@@ -17,6 +17,7 @@ from fairbits.plane import information_plane
 from fairbits.workflow.task import Task
 
 MOST_ROWS = 20_000  # that a model trains on for comparison only
+RIVALS: dict[str, Any] = {"Parity": ParityClassifier, "HSIC": HSICClassifier}
 STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the rivals
 PATH = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # beside a gamma that was given
 
@@ -68,12 +69,9 @@ class Contest:
         fitted = {name: make_pipeline(TableEncoder(), model).fit(X, y) for name, model in models.items()}
         return [self.scored(name, model, self.train) for name, model in fitted.items()]
 
-    def rivals(self) -> list[Scored]:
-        """Score the paths of the rivals, each trained as one stack."""
-        found = []
-        for name, method in {"Parity": ParityClassifier, "HSIC": HSICClassifier}.items():
-            found += self._path(name, [method(**self.settings, gamma=gamma) for gamma in STRENGTHS])
-        return found
+    def rival(self, name: str) -> list[Scored]:
+        """Score the path of a rival, trained as one stack."""
+        return self._path(name, [RIVALS[name](**self.settings, gamma=gamma) for gamma in STRENGTHS])
 
     def path(self, chosen: BinaryMIClassifier) -> list[Scored]:
         """Score a short path around a model whose gamma was given."""
