@@ -127,7 +127,9 @@ def _expect(model: FittedModel, table: TableFile, keep: list[str], output: Path,
 
 def _say(released: Released, model: FittedModel, output: Path, keep: list[str], what: str, as_json: bool) -> None:
     if as_json:
-        counts = {name: getattr(released, name) for name in ("new", "reused", "again", "most_draws", "alike")}
+        counts = {
+            name: getattr(released, name) for name in ("new", "reused", "again", "most_draws", "alike", "exchangeable")
+        }
         covered = released.most_draws <= model.draws
         record = {"output": str(output), "rows": len(released), **counts, "covered": covered, "notes": released.notes}
         print(json.dumps({**record, "certificate_draws": model.draws}))
@@ -135,9 +137,16 @@ def _say(released: Released, model: FittedModel, output: Path, keep: list[str], 
     lines = [f"{len(released):,} {what} written to {output}, one draw per row."]
     if released.reused:
         lines.append(f"{released.reused:,} of them are from codes handed out before: no new draw.")
-    if released.most_draws > model.draws:
+    if released.exchangeable:
         lines.append(
-            f"{released.again:,} people now have up to {released.most_draws} codes handed out; the certificate covers "
+            f"{released.exchangeable:,} of these are of people with the values of others: if the rows are others, or "
+            "in another order than before, they may have got each other's codes, and who knows them by name has two "
+            "draws. Keep the order, or say --person from the first release on."
+        )
+    if released.most_draws > model.draws:
+        who = f"{released.again:,} people now have" if released.again else "Some of these people have had"
+        lines.append(
+            f"{who} up to {released.most_draws} codes handed out; the certificate covers "
             f"{model.draws}. It would have to cover {released.most_draws}: `fairbits certify {model.folder} TABLE "
             f"--draws {released.most_draws}` with new rows says what these tell."
         )
