@@ -49,6 +49,7 @@ def test_a_page_is_made_from_the_record_alone(tmp_path, monkeypatch, capsys):
         ({"audit.json": b'{"format": 99}'}, "has format 99; this version of fairbits reads format 1"),
         ({"audit.json": b'{"format": 1}'}, "is damaged: a part of it is missing"),
         ({"audit.json": b'{"format": 1, "audit": {"probes": 3}}'}, "is damaged: a part of it is missing"),
+        ({"records.jsonl": b'{"format": 1}\n'}, "records.jsonl is damaged"),
     ],
 )
 def test_a_folder_without_a_record_gets_a_sentence(tmp_path, monkeypatch, capsys, files, words):
