@@ -37,6 +37,8 @@ def test_a_page_is_made_from_the_record_alone(tmp_path, monkeypatch, capsys):
     assert "report.html" in capsys.readouterr().out
     assert "Audit of the representation on 10 rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert sorted(f.name for f in tmp_path.iterdir()) == ["audit.json", "report.html"]
+    assert run(monkeypatch, tmp_path, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"output": str(tmp_path / "report.html")}
 
 
 @pytest.mark.parametrize(

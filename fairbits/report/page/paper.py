@@ -15,12 +15,12 @@ from fairbits.report.paper.records import Record, in_order
 
 TITLE = "The paper's experiments"
 TEXTS = (
-    "What is below was measured, not proved: scores of predictions on rows that were left out of training, of methods "
-    "that were tuned in the same way. Differences smaller than their intervals are chance.",
+    "What is below was measured, not proved: scores on rows that were left out of training. Differences smaller than "
+    "the intervals may be chance; where a run was made once, nothing says how much of it is.",
 )
 NOT_PROMISED = (
-    "Nothing here is certified. A small gap or little information on these rows is no promise about others; `fairbits "
-    "fit` and `fairbits certify` prove bounds.",
+    "Nothing here is certified. A small gap or little information on these rows is no promise about others; the "
+    "commands fit and certify prove bounds.",
     "Scores of the expected prediction are of an average over draws. What is said about one draw does not cover it.",
     "The tables are benchmarks with known faults (docs/datasets.md), not evidence about people.",
 )
