@@ -54,13 +54,13 @@ def run_fit(
     console.print(f"{len(made.y):,} rows, {made.X.shape[1]} columns to predict {made.label} from.", highlight=False)
     with stepping(STEPS) as show:
         fit = fit_task(made, options, show)
-    record = fit_record(fit, made, options, Path(table).name)
+    record = _in_plain_words(fit_record(fit, made, options, Path(table).name))
     _write(output, fit.model, record)
     page = _page(output)
     if as_json:
         print(json.dumps(record))
     else:
-        console.print(plain_words(summary(record)), highlight=False, markup=False)
+        console.print(summary(record), highlight=False, markup=False)
         console.print(f"\nWritten to {output}: model, audit.json, model_card.md{page}", highlight=False, markup=False)
     if not fit.certified:
         raise SystemExit(NOT_CERTIFIED)
@@ -96,6 +96,18 @@ def _read(table: str, label: str | None, sensitive: list[str], reading: dict[str
         raise ValueError("Say what to predict and what to forget: --label COLUMN --sensitive COLUMN[,COLUMN...].")
     read = read_file(table, **reading)
     return read.frame, read.notes, label, sensitive
+
+
+def _in_plain_words(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with its sentences in the words of the command line: card and page are read by its users."""
+    found, task = record["audit"], record["task"]
+    return {
+        **record,
+        "task": {**task, "notes": [plain_words(note) for note in task["notes"]]},
+        "concerns": [plain_words(concern) for concern in record["concerns"]],
+        "refusal": None if record["refusal"] is None else plain_words(record["refusal"]),
+        "audit": {**found, "concerns": [plain_words(concern) for concern in found["concerns"]]},
+    }
 
 
 def _write(output: Path, model: Any, record: dict[str, Any]) -> None:
