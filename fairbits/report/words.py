@@ -122,7 +122,7 @@ def model_card(record: Record) -> str:
         f"{method['code_size']} random bits; the class is predicted from them. The bits may be handed on: what is said "
         "below holds for whoever receives one draw of them per person.",
         "## Data",
-        f"{record['source']}; rows: {_listed(task['rows'])}. Groups: {_listed(task['group_sizes'])}.",
+        f"{record['source']}; rows: {listed(task['rows'])}. Groups: {listed(task['group_sizes'])}.",
         _bullets(task["notes"]),
         "Columns:",
         _bullets(task["columns"]),
@@ -138,7 +138,7 @@ def model_card(record: Record) -> str:
         "It does not cover:",
         _bullets(certificate["does_not_cover"]),
         *(["## Mind", _bullets(record["concerns"])] if record["concerns"] else []),
-        f"Made on {record['made']['date']} with {_listed({k: v for k, v in record['made'].items() if k != 'date'})}.",
+        f"Made on {record['made']['date']} with {listed({k: v for k, v in record['made'].items() if k != 'date'})}.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -151,7 +151,12 @@ def _model(record: Record, name: str) -> dict[str, Any]:
     return next(found for found in record["alternatives"] if found["name"] == name)
 
 
-def _listed(values: dict[str, Any]) -> str:
+def listed(values: dict[str, Any]) -> str:
+    """Return names and values in a line.
+
+    >>> listed({"train": 3444, "torch": "2.13"})
+    'train 3,444, torch 2.13'
+    """
     return ", ".join(
         f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in values.items()
     )
@@ -183,6 +188,6 @@ def _bounds(certificate: dict[str, Any]) -> str:
         where = b["column"] if b["label"] is None else f"{b['column']} among {b['label']}"
         lines.append(
             f"| {where} | at most {b['total_variation']:.4f} | at most {b['balanced_accuracy']:.4f} | "
-            f"at most {b['information']:.4f} | {_listed(b['rows'])} |"
+            f"at most {b['information']:.4f} | {listed(b['rows'])} |"
         )
     return "\n".join(lines)

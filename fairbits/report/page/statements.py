@@ -4,7 +4,7 @@ from typing import Any
 
 from fairbits.report.page.parts import Section
 from fairbits.report.paper.tables import Table
-from fairbits.report.words import ASSUMPTIONS, Record, interval, price, verdict
+from fairbits.report.words import ASSUMPTIONS, Record, interval, listed, price, verdict
 
 MOST_LISTED = 6  # groups in a line
 WORDS = (
@@ -93,9 +93,9 @@ def _facts(record: Record) -> tuple[tuple[str, str], ...]:
         "sensitive columns": ", ".join(task.get("sensitive") or []),
         "groups": _group_sizes(sizes),
         "protected": _protected(task),
-        "rows": _listed(rows) if isinstance(rows, dict) else (f"{rows:,}" if rows else ""),
+        "rows": listed(rows) if isinstance(rows, dict) else (f"{rows:,}" if rows else ""),
         "method": f"{method['name']}, gamma {method['gamma']:g}, {method['code_size']} bits" if method else "",
-        "made with": _listed({k: v for k, v in made.items() if k != "date"}),
+        "made with": listed({k: v for k, v in made.items() if k != "date"}),
     }
     return tuple((term, text) for term, text in facts.items() if text)
 
@@ -119,10 +119,6 @@ def _protected(task: dict[str, Any]) -> str:
     if task.get("groups") == "intersection":
         return "every combination of the sensitive columns"
     return "each sensitive column on its own, not their combinations"
-
-
-def _listed(values: dict[str, Any] | None) -> str:
-    return ", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in (values or {}).items())
 
 
 def glossary() -> Section:
