@@ -150,7 +150,7 @@ def _say(released: Released, model: FittedModel, output: Path, keep: list[str], 
             f"{model.draws}. It would have to cover {released.most_draws}: `fairbits certify {model.folder} TABLE "
             f"--draws {released.most_draws}` with new rows says what these tell."
         )
-    if released.alike:
+    if released.alike and not released.exchangeable:
         lines.append(
             f"{released.alike:,} rows have the values of an earlier row; they were taken for other people. Say "
             "--person with a column that names people if there is one."
