@@ -70,7 +70,7 @@ def _numbers(record: Record) -> tuple[tuple[str, str], ...]:
     if certificate:
         what = "bound on the gap of any decision made from one draw"
         if certificate.get("promise"):
-            what += ", by the rows that chose the model: it describes, the limit is what is promised"
+            what = "the kept model's own bound on it: a description, no promise"
         found.append((f"{certificate['total_variation']:.3f}", what))
     if "one_draw_accuracy" in task:
         what = f"accuracy of the prediction from one draw, test rows{interval(audit, 'one_draw_accuracy')}"
