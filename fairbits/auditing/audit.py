@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fairbits.auditing.intervals import score_intervals
 from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes
 from fairbits.auditing.record import Adversary, Audit, Leakage
 from fairbits.auditing.subject import Subject, group_encoder, read_subject
@@ -79,6 +80,7 @@ def audit(
         rows=n,
         confidence=confidence,
         task=task,
+        intervals={} if task is None else _intervals(subject, y, confidence),
         leakage=leakage,
         certificate=certificate,
         probes=tuple(results),
@@ -149,6 +151,17 @@ def _adversary(
 
 def _task(model: Any, X: Any, y: Any, groups: np.ndarray, codes: Any = None) -> dict[str, float] | None:
     return None if model is None or y is None else held_out_scores(model, X, np.asarray(y), groups, codes)
+
+
+def _intervals(subject: Subject, y: Any, confidence: float) -> dict[str, tuple[float, float]]:
+    """Return the intervals of accuracy and AUC, averaged over draws and of the one draw that is scored."""
+    model, codes = subject.model, subject.views.get("one draw")
+    labels = np.searchsorted(model.classes_, np.asarray(y))
+    found = score_intervals(model.predict_proba(subject.X), labels, confidence)
+    if codes is not None:
+        drawn = score_intervals(model.decode(codes), labels, confidence)
+        found |= {f"one_draw_{name}": interval for name, interval in drawn.items()}
+    return found
 
 
 def _concerns(subject: Subject, y, sensitive_features, groups, task, unmitigated, X) -> list[Warning]:

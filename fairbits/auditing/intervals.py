@@ -1,4 +1,4 @@
-"""AUC and balanced accuracy of several groups, and their confidence intervals."""
+"""AUC, accuracy and balanced accuracy of several groups or classes, and their confidence intervals."""
 
 import math
 
@@ -76,3 +76,23 @@ def balanced_accuracy_interval(hits: np.ndarray, counts: np.ndarray, confidence:
     margin = np.sqrt(z2 * (hits * (1 - rate) + z2 / 4)) / (counts + z2)
     below, above = np.linalg.norm([rate - centre + margin, centre + margin - rate], axis=1) / len(counts)
     return float(rate.mean() - below), float(rate.mean() + above)
+
+
+def score_intervals(probabilities: np.ndarray, labels: np.ndarray, confidence: float) -> dict[str, tuple[float, float]]:
+    """Return two-sided confidence intervals of the accuracy and the AUC of predicted probabilities (n, classes).
+
+    Of the accuracy Wilson's, of the AUC DeLong's as in `auc_interval`; that of a class which is not there is unknown.
+
+    Parameters
+    ----------
+    labels : (n,) numbers of the true classes
+
+    >>> found = score_intervals(np.array([[0.8, 0.2]] * 50 + [[0.3, 0.7]] * 50), np.arange(100) // 50, 0.95)
+    >>> {name: (round(low, 3), round(high, 3)) for name, (low, high) in found.items()}
+    {'accuracy': (0.963, 1.0), 'auc': (0.945, 1.0)}
+    """
+    hits, rows = np.array([np.sum(probabilities.argmax(1) == labels)]), np.array([len(labels)])
+    found = {"accuracy": balanced_accuracy_interval(hits, rows, confidence)}
+    if (np.bincount(labels, minlength=probabilities.shape[1]) > 0).all():
+        found["auc"] = auc_interval(one_vs_rest(probabilities), labels, confidence)
+    return found

@@ -39,6 +39,7 @@ class Audit:
     rows: int
     confidence: float
     task: dict[str, float] | None
+    intervals: dict[str, tuple[float, float]]  # of accuracy and AUC, for the model as it is
     leakage: tuple[Leakage, ...]
     certificate: Certificate | None
     probes: tuple[ProbeResult, ...]
@@ -55,7 +56,7 @@ class Audit:
     def __str__(self) -> str:
         parts = [
             f"Audit of {self.subject} on {self.rows} rows",
-            *([_task_text(self.task)] if self.task else []),
+            *([_task_text(self.task, self.intervals)] if self.task else []),
             *(_leakage_text(leakage) for leakage in self.leakage),
             *([str(self.certificate)] if self.certificate else []),
             _probe_table(self.probes, self.confidence),
@@ -66,8 +67,9 @@ class Audit:
         return "\n".join(part for part in parts if part)
 
 
-def _task_text(task: dict[str, float]) -> str:
-    return "Task: " + ", ".join(f"{name} {value:.4f}" for name, value in task.items())
+def _task_text(task: dict[str, float], intervals: dict[str, tuple[float, float]]) -> str:
+    shown = {name: f" [{low:.4f}, {high:.4f}]" for name, (low, high) in intervals.items()}
+    return "Task: " + ", ".join(f"{name} {value:.4f}{shown.get(name, '')}" for name, value in task.items())
 
 
 def _leakage_text(leakage: Leakage) -> str:

@@ -68,7 +68,8 @@ def proved_gap(
     ]
     width = max(table.shape[1] for table in tables)  # drawn cells: the last ones may be empty in one half
     chosen, measured = (torch.nn.functional.pad(table, (0, width - table.shape[1])) for table in tables)
-    return _proved(chosen, measured, counts[1][present], len(groups), np.bincount(groups)[present], delta)
+    shares = _shares(counts[0] + counts[1], delta / 2)[present]
+    return _proved(chosen, measured, counts[1][present], shares, delta)
 
 
 def _tables(theta: Tensor, groups: Tensor, k: int, release: Release, generator: torch.Generator | None) -> Tensor:
@@ -82,7 +83,13 @@ def _tables(theta: Tensor, groups: Tensor, k: int, release: Release, generator: 
     return weights @ release.cell_probabilities(theta, generator)
 
 
-def _proved(chosen: Tensor, measured: Tensor, rows: np.ndarray, n: int, sizes: np.ndarray, delta: float) -> ProvedGap:
+def _shares(sizes: np.ndarray, delta: float) -> np.ndarray:
+    """Return lower confidence limits of the shares of all groups together (Clopper and Pearson), 0 of an absent one."""
+    limits = beta.ppf(delta / len(sizes), np.maximum(sizes, 1), sizes.sum() - sizes + 1)
+    return np.where(sizes > 0, limits, 0.0)
+
+
+def _proved(chosen: Tensor, measured: Tensor, rows: np.ndarray, shares: np.ndarray, delta: float) -> ProvedGap:
     """Choose two groups and a set by the first tables, and measure by the second; `rows` are of the second half."""
 
     def promised(pair: tuple[int, int], error: float) -> float:
@@ -97,7 +104,6 @@ def _proved(chosen: Tensor, measured: Tensor, rows: np.ndarray, n: int, sizes: n
         return max(gap - one_set_deviation(rows[[s, r]], 1.0, error), 0.0)
 
     best = max(combinations(range(len(rows)), 2), key=lambda pair: promised(pair, delta))
-    # The groups were chosen by rows that also say how many they are: the shares of all groups are to hold together.
-    shares = [float(beta.ppf(delta / 2 / len(sizes), sizes[g], n - sizes[g] + 1)) for g in best]
-    information = 2 * reached(best, delta / 2) ** 2 * shares[0] * shares[1] / sum(shares) / math.log(2)
+    s, r = shares[list(best)]  # chosen by rows that also say how many they are, so the shares of all hold together
+    information = 2 * reached(best, delta / 2) ** 2 * float(s * r / (s + r)) / math.log(2)
     return ProvedGap(reached(best, delta), information)

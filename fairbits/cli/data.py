@@ -54,7 +54,7 @@ def _mnist() -> dict[str, Any]:
     return {"name": "mnist", "how": how, "rows": 70_000, **label, "caveats": list(CAVEATS)}
 
 
-def run_fetch(name: str, output: Path | None, data_home: Path | None) -> None:
+def run_fetch(name: str, output: Path | None, data_home: Path | None, *, as_json: bool = False) -> None:
     """Write a shipped table to a file, or fetch images into the folder of data."""
     if name == "mnist":
         if output is not None:
@@ -62,7 +62,7 @@ def run_fetch(name: str, output: Path | None, data_home: Path | None) -> None:
                 "mnist is images, not a table: leave -o out, and say --data-home for the folder to keep it."
             )
         data = fetch_mnist(data_home)
-        print(f"{data!r}: {len(SHA256)} files checked and kept.")
+        print(json.dumps(_mnist()) if as_json else f"{data!r}: {len(SHA256)} files checked and kept.")
         return
     if data_home is not None:
         raise ValueError(
@@ -73,6 +73,9 @@ def run_fetch(name: str, output: Path | None, data_home: Path | None) -> None:
     frame, table = shipped_frame(name)
     with TableWriter(output) as writer:
         writer.write(frame)
+    if as_json:
+        print(json.dumps({**_described(name), "output": str(output)}))
+        return
     print(f"{len(frame):,} rows written to {output}. Mind:")
     print(*(f"- {plain_words(caveat)}" for caveat in table.caveats), sep="\n")
     print(f"Try: fairbits fit {output} --label {table.target_name} --sensitive {table.s.name}")

@@ -1,6 +1,7 @@
 """`fairbits fit`: from a table to a folder with a model and what is known about it."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from fairbits.cli.arguments import SHIPPED
 from fairbits.cli.data import shipped_frame
 from fairbits.cli.failures import NOT_CERTIFIED
 from fairbits.cli.plain_words import plain_words
+from fairbits.cli.progress import stepping
 from fairbits.modelfile import save
 from fairbits.records import replace_file
 from fairbits.report.folder import MissingExtraError, write_report
@@ -20,10 +22,15 @@ from fairbits.workflow.fit import FitOptions, fit_task
 from fairbits.workflow.record import fit_record
 from fairbits.workflow.task import Task, make_task
 
-STAGES = {
-    "training": "training a path of models and certifying them",
-    "alternatives": "training the models to compare with",
+STEPS = {
+    "training": "training and certifying",
+    "unmitigated": "training an unprotected network",
     "audit": "attacking the code on the test rows",
+    "path": "training with other gammas to compare",
+    "Parity": "training a rival, parity penalty",
+    "HSIC": "training a rival, HSIC penalty",
+    "references": "scoring all models",
+    "plane": "training once more for the information plane",
 }
 
 
@@ -40,23 +47,34 @@ def run_fit(
 ) -> None:
     """Read, fit, write the folder, and say the outcome in words (or as JSON)."""
     console = Console(stderr=as_json)
-    if output.exists() and any(output.iterdir()):
-        raise ValueError(f"{output} is not empty; name another folder with -o, or move that one away.")
+    _check_place(output)
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
-    made = _task(table, label, sensitive, reading, task)
+    with Console(stderr=True).status("reading the table"):
+        made = _task(table, label, sensitive, reading, task)
     console.print(f"{len(made.y):,} rows, {made.X.shape[1]} columns to predict {made.label} from.", highlight=False)
-    with console.status("reading") as status:
-        fit = fit_task(made, options, lambda stage: status.update(STAGES[stage]))
-    record = fit_record(fit, made, options, Path(table).name)
+    with stepping(STEPS) as show:
+        fit = fit_task(made, options, show)
+    record = _in_plain_words(fit_record(fit, made, options, Path(table).name))
     _write(output, fit.model, record)
     page = _page(output)
     if as_json:
         print(json.dumps(record))
     else:
-        console.print(plain_words(summary(record)), highlight=False, markup=False)
+        console.print(summary(record), highlight=False, markup=False)
         console.print(f"\nWritten to {output}: model, audit.json, model_card.md{page}", highlight=False, markup=False)
     if not fit.certified:
         raise SystemExit(NOT_CERTIFIED)
+
+
+def _check_place(output: Path) -> None:
+    """Raise a ValueError unless a new folder can be written there: before the training, which takes its time."""
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"{output} is a file; name a folder with -o.")
+    if output.exists() and any(output.iterdir()):
+        raise ValueError(f"{output} is not empty; name another folder with -o, or move that one away.")
+    nearest = next(folder for folder in (output, *output.absolute().parents) if folder.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise ValueError(f"No folder can be made in {nearest}; name another one with -o.")
 
 
 def _task(
@@ -78,6 +96,18 @@ def _read(table: str, label: str | None, sensitive: list[str], reading: dict[str
         raise ValueError("Say what to predict and what to forget: --label COLUMN --sensitive COLUMN[,COLUMN...].")
     read = read_file(table, **reading)
     return read.frame, read.notes, label, sensitive
+
+
+def _in_plain_words(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with its sentences in the words of the command line: card and page are read by its users."""
+    found, task = record["audit"], record["task"]
+    return {
+        **record,
+        "task": {**task, "notes": [plain_words(note) for note in task["notes"]]},
+        "concerns": [plain_words(concern) for concern in record["concerns"]],
+        "refusal": None if record["refusal"] is None else plain_words(record["refusal"]),
+        "audit": {**found, "concerns": [plain_words(concern) for concern in found["concerns"]]},
+    }
 
 
 def _write(output: Path, model: Any, record: dict[str, Any]) -> None:

@@ -37,11 +37,12 @@ def fetch_data(
     data_home: Annotated[
         Path | None, typer.Option(help="Folder to keep mnist in; ~/.cache/fairbits if not given.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the record instead of words.")] = False,
 ) -> None:
     """Write a shipped table to a file to try things on, or fetch mnist."""
     from fairbits.cli.data import run_fetch
 
-    run_fetch(str(name), output, data_home)
+    run_fetch(str(name), output, data_home, as_json=as_json)
 
 
 def bench(

@@ -1,5 +1,6 @@
 """Commands. torch and scikit-learn take seconds to import, so the commands import what they need."""
 
+import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -166,21 +167,33 @@ def reproduce(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
     track: Annotated[Tracker | None, typer.Option(help="Mirror every record there, too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON instead of tables.")] = False,
 ) -> None:
     """Rerun the paper's experiments; interrupt and repeat as you like, nothing finished is lost."""
     from fairbits.cli.reproduce import run_reproduce
 
-    run_reproduce(experiment, output, quick=quick, trials=trials, changes=change, workers=workers, track=track)
+    run_reproduce(
+        experiment,
+        output,
+        quick=quick,
+        trials=trials,
+        changes=change,
+        workers=workers,
+        track=track,
+        as_json=as_json,
+    )
 
 
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that fit or reproduce has written.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Make report.html anew from the records in a folder; nothing is trained."""
     from fairbits.report.folder import write_report
 
-    print(f"Written: {write_report(folder)}")
+    written = write_report(folder)
+    print(json.dumps({"output": str(written)}) if as_json else f"Written: {written}")
 
 
 for _command in (using.transform, using.predict, using.audit, using.certify, machine.bench):

@@ -1,17 +1,15 @@
 """`fairbits transform` and `fairbits predict`: codes, or what the model reads in them, for the rows of a table."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+from fairbits.cli.progress import counting
 from fairbits.workflow.files import TableFile
 from fairbits.workflow.model import FittedModel, open_model
 from fairbits.workflow.output import TableWriter, check_output
@@ -102,19 +100,9 @@ def _check_free(names: Sequence[str], keep: list[str]) -> None:
 def _released(model: FittedModel, table: TableFile, person: list[str], reuse: bool, again: bool) -> Released:
     if reuse and again:
         raise ValueError("--reuse hands out the same codes, --again draws new ones: say one of the two.")
-    with _progress("drawing codes") as show:
+    with counting("drawing codes") as show:
         repeated = REUSE if reuse else AGAIN if again else ONCE
         return release(model, table, repeated=repeated, people=person, on_rows=show)
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int], None]]:
-    """Show how many rows are done, on a terminal."""
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description}: {task.completed:,.0f} rows"), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda rows: bar.update(task, completed=rows)
 
 
 def _predictions(model: FittedModel, probabilities: np.ndarray) -> pd.DataFrame:
@@ -125,7 +113,7 @@ def _predictions(model: FittedModel, probabilities: np.ndarray) -> pd.DataFrame:
 
 def _expect(model: FittedModel, table: TableFile, keep: list[str], output: Path, as_json: bool) -> None:
     reader = RowReader(model, table)
-    with _progress("predicting") as show, TableWriter(output) as writer:
+    with counting("predicting") as show, TableWriter(output) as writer:
         for piece in reader.pieces(verbatim=keep):
             made = _predictions(model, model.method.predict_proba(piece.X))
             writer.write(pd.concat([piece.carried, made], axis=1))
@@ -139,7 +127,9 @@ def _expect(model: FittedModel, table: TableFile, keep: list[str], output: Path,
 
 def _say(released: Released, model: FittedModel, output: Path, keep: list[str], what: str, as_json: bool) -> None:
     if as_json:
-        counts = {name: getattr(released, name) for name in ("new", "reused", "again", "most_draws", "alike")}
+        counts = {
+            name: getattr(released, name) for name in ("new", "reused", "again", "most_draws", "alike", "exchangeable")
+        }
         covered = released.most_draws <= model.draws
         record = {"output": str(output), "rows": len(released), **counts, "covered": covered, "notes": released.notes}
         print(json.dumps({**record, "certificate_draws": model.draws}))
@@ -147,13 +137,20 @@ def _say(released: Released, model: FittedModel, output: Path, keep: list[str], 
     lines = [f"{len(released):,} {what} written to {output}, one draw per row."]
     if released.reused:
         lines.append(f"{released.reused:,} of them are from codes handed out before: no new draw.")
-    if released.most_draws > model.draws:
+    if released.exchangeable:
         lines.append(
-            f"{released.again:,} people now have up to {released.most_draws} codes handed out; the certificate covers "
+            f"{released.exchangeable:,} of these are of people with the values of others: if the rows are others, or "
+            "in another order than before, they may have got each other's codes, and who knows them by name has two "
+            "draws. Keep the order, or say --person from the first release on."
+        )
+    if released.most_draws > model.draws:
+        who = f"{released.again:,} people now have" if released.again else "Some of these people have had"
+        lines.append(
+            f"{who} up to {released.most_draws} codes handed out; the certificate covers "
             f"{model.draws}. It would have to cover {released.most_draws}: `fairbits certify {model.folder} TABLE "
             f"--draws {released.most_draws}` with new rows says what these tell."
         )
-    if released.alike:
+    if released.alike and not released.exchangeable:
         lines.append(
             f"{released.alike:,} rows have the values of an earlier row; they were taken for other people. Say "
             "--person with a column that names people if there is one."

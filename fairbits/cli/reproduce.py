@@ -1,5 +1,7 @@
 """`fairbits reproduce`: run what is missing, show how far it is, write tables and figures."""
 
+import contextlib
+import json
 import time
 import tomllib
 from pathlib import Path
@@ -26,9 +28,10 @@ def run_reproduce(
     changes: list[str] | None,
     workers: int,
     track: str | None,
+    as_json: bool = False,
 ) -> None:
     """Reproduce one experiment or all of them; what has its record is not run again."""
-    console, folder = Console(), Folder(output)
+    console, folder = Console(stderr=as_json), Folder(output)
     other = _changes(changes or []) | ({} if trials is None else {"trials": trials})
     plans = [read_plan(plan, quick=quick, changes=other) for plan in (shipped_plans() if name == "all" else [name])]
     unknown = set(other) - {name for plan in plans for run in plan.runs for name in type(run).model_fields}
@@ -52,7 +55,9 @@ def run_reproduce(
     except KeyboardInterrupt:
         console.print("Stopped. What is finished is kept; the same command goes on from there.")
         raise SystemExit(130) from None
-    _write(records, output, console)
+    files = _write(records, output, console)
+    if as_json:
+        print(json.dumps({"output": str(output), "runs": len(records), "files": [str(file) for file in files]}))
 
 
 def _changes(texts: list[str]) -> dict[str, Any]:
@@ -63,14 +68,19 @@ def _changes(texts: list[str]) -> dict[str, Any]:
         raise ValueError(f"--set takes NAME=VALUE with a value as in TOML, such as epochs=80; got {texts}.") from None
 
 
-def _write(records: list[dict[str, Any]], output: Path, console: Console) -> None:
+def _write(records: list[dict[str, Any]], output: Path, console: Console) -> list[Path]:
+    """Write tables, figures and the page of all records in the folder; return the files."""
+    from fairbits.report.folder import MissingExtraError, write_report
     from fairbits.report.paper import write_paper
 
     files = write_paper(records, output)
+    with contextlib.suppress(MissingExtraError):  # it has been said of the figures
+        files.append(write_report(output))
     for file in files:
         if file.suffix == ".md":
             console.print(file.read_text(), markup=False, highlight=False)
     console.print(f"Written: {', '.join(str(file) for file in files)}")
+    return files
 
 
 class _Display:

@@ -5,6 +5,7 @@ import copy
 import dataclasses
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fairbits.training import Opponent, Replica, Schedule, TrainingData, split_r
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]
 Hopeless = Callable[[int, list[list[dict[str, float]]]], Collection[int]]
+_WATCHER: ContextVar[OnEpoch | None] = ContextVar("watcher", default=None)
 _BUILDING = threading.Lock()  # networks initialise from torch's global generator, which is seeded for each
 
 
@@ -52,7 +54,7 @@ def fit_stack(
         _describe(worker, first, table)
         worker.training_rows_, worker.ledger_ = table.seen(part), ReleaseLedger()
     replicas = [_replica(worker, table, part) for worker, part in zip(workers, parts, strict=True)]
-    with _progress(first.verbose, len(estimators), on_epoch) as report:
+    with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
         _train(first, table, replicas, hopeless, report)
     for estimator, worker, replica in zip(estimators, workers, replicas, strict=True):
         worker.net_ = replica.net.eval().requires_grad_(False)
@@ -61,6 +63,19 @@ def fit_stack(
         vars(estimator).clear()
         vars(estimator).update(vars(worker))
     return estimators
+
+
+@contextlib.contextmanager
+def watch_epochs(on_epoch: OnEpoch) -> Iterator[None]:
+    """Call `on_epoch` after every epoch of the fits within, also of those inside meta-estimators.
+
+    A fit that was given an `on_epoch` of its own calls that one alone.
+    """
+    token = _WATCHER.set(on_epoch)
+    try:
+        yield
+    finally:
+        _WATCHER.reset(token)
 
 
 def _check_alike(estimators: Sequence[Any]) -> None:

@@ -63,4 +63,7 @@ def _paper_page(records: list[dict[str, Any]], folder: Path) -> str:
         from fairbits.report.page.paper import paper_page
     except ImportError:
         raise MissingExtraError(f"pip install 'fairbits[report]' for {NAME}") from None
-    return paper_page(records, folder)
+    try:
+        return paper_page(records, folder)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"records.jsonl is damaged: a part of it is missing or of another kind ({error!r}).") from None

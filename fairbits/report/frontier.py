@@ -1,5 +1,6 @@
 """The trade-off as a picture."""
 
+import io
 import re
 from pathlib import Path
 
@@ -75,6 +76,13 @@ def save_chart(chart: alt.TopLevelMixin, folder: Path, name: str) -> list[Path]:
             part.write_text(_renumbered(part.read_text(encoding="utf-8")), encoding="utf-8")
         part.replace(file)
     return [png, svg]
+
+
+def svg_of(chart: alt.TopLevelMixin) -> str:
+    """Return a chart as the text of an SVG; the same chart gives the same text."""
+    text = io.StringIO()
+    chart.save(text, format="svg")
+    return _renumbered(text.getvalue())
 
 
 def _renumbered(svg: str) -> str:

@@ -3,6 +3,25 @@
 from typing import Any
 
 Record = dict[str, Any]
+ASSUMPTIONS = (
+    "The rows that prove it are a random sample of the people on whom the code is used; another place, time or "
+    "selection is another distribution.",
+    "Each person's code is drawn once, with fresh randomness that nobody else knows.",
+    "The sensitive columns are recorded correctly, and mean the same thing later. Nothing is said about columns that "
+    "were not named as sensitive.",
+    "The rows are independent of each other: not several rows of one person, or of one household.",
+    "The rows that prove it played no part in training. Where they also chose among models, they did so along an "
+    "order fixed before, up to the first failure.",
+    "Each fit is a try of its own: who asks the same rows for one limit after another until one is proved has as many "
+    "chances of error.",
+)
+
+
+SCORES = (
+    "In brackets: intervals at {confidence:.0%} confidence for each model as it is, from {rows:,} test rows (AUC by "
+    "DeLong, accuracy by Wilson), each on its own. GPA, AUDC and the gap are the largest differences between two "
+    "groups and have none: on few rows chance alone makes them larger than 0."
+)
 
 
 def verdict(record: Record) -> str:
@@ -19,8 +38,8 @@ def verdict(record: Record) -> str:
             f"from one draw of the code differ between two groups by at most {gap:.3f}."
         )
     return (
-        f"Certified at {confidence} confidence, {certificate['promise']} The bounds of the kept model itself are a gap "
-        f"of {gap:.3f} and {certificate['information']:.4f} bits."
+        f"Certified at {confidence} confidence, {certificate['promise']} The rows that chose the model put it at a gap "
+        f"of {gap:.3f} and {certificate['information']:.4f} bits at most, which describes it and is no second promise."
     )
 
 
@@ -43,24 +62,35 @@ def price(record: Record) -> str:
     idle = task["one_draw_accuracy"] <= constant["accuracy"]
     return (
         f"On {record['audit']['rows']:,} test rows the prediction from one draw has accuracy "
-        f"{task['one_draw_accuracy']:.3f} and AUC {task['one_draw_auc']:.3f}; an unprotected network has "
+        f"{task['one_draw_accuracy']:.3f}{interval(record['audit'], 'one_draw_accuracy')} and AUC "
+        f"{task['one_draw_auc']:.3f}{interval(record['audit'], 'one_draw_auc')}; an unprotected network has "
         f"{plain['accuracy']:.3f} and {plain['auc']:.3f}; always saying the most frequent class is right in "
-        f"{constant['accuracy']:.3f}." + " By accuracy, one draw is no better than that." * idle
+        f"{constant['accuracy']:.3f}."
+        + " By accuracy, one draw is no better than that." * idle
+        + f" In brackets: intervals at {record['audit']['confidence']:.0%}." * bool(record["audit"].get("intervals"))
     )
+
+
+def interval(scored: dict[str, Any], name: str) -> str:
+    """Return the confidence interval of a score in brackets, nothing if there is none."""
+    found = (scored.get("intervals") or {}).get(name)
+    return "" if found is None else f" ({found[0]:.3f} to {found[1]:.3f})"
 
 
 def adversaries(record: Record) -> list[str]:
     """Say for every sensitive column how well it can be told from one draw: reached, and proved impossible."""
-    lines = []
+    lines, sure = [], f"{record['audit']['confidence']:.0%} confidence"
     for found in record["audit"]["adversaries"]:
         most = "" if found["at_most"] is None else f"; nobody can do better than {found['at_most']:.3f}"
         guess = f"a guess reaches {found['chance']:.3f}"
         if found["reached"] > found["chance"]:
-            said = f"our best attack ({found['by']}) surely tells the groups apart with a balanced accuracy of "
+            said = (
+                f"our best attack ({found['by']}) surely tells the groups apart with a balanced accuracy of at least "
+            )
             said += f"{found['reached']:.3f} ({guess})"
         else:
             said = f"none of our attacks surely tells the groups apart ({guess})"
-        lines.append(f"{found['column']}: {said}{most}.")
+        lines.append(f"{found['column']}: {said}{most} ({sure}{' each' if most else ''}).")
     return lines
 
 
@@ -92,7 +122,7 @@ def model_card(record: Record) -> str:
         f"{method['code_size']} random bits; the class is predicted from them. The bits may be handed on: what is said "
         "below holds for whoever receives one draw of them per person.",
         "## Data",
-        f"{record['source']}; rows: {_listed(task['rows'])}. Groups: {_listed(task['group_sizes'])}.",
+        f"{record['source']}; rows: {listed(task['rows'])}. Groups: {listed(task['group_sizes'])}.",
         _bullets(task["notes"]),
         "Columns:",
         _bullets(task["columns"]),
@@ -103,19 +133,30 @@ def model_card(record: Record) -> str:
         "## Certificate",
         _bounds(certificate),
         certificate["covers"],
+        "This rests on:",
+        _bullets(list(ASSUMPTIONS)),
         "It does not cover:",
         _bullets(certificate["does_not_cover"]),
         *(["## Mind", _bullets(record["concerns"])] if record["concerns"] else []),
-        f"Made on {record['made']['date']} with {_listed({k: v for k, v in record['made'].items() if k != 'date'})}.",
+        f"Made on {record['made']['date']} with {listed({k: v for k, v in record['made'].items() if k != 'date'})}.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _alternative(record: Record, name: str) -> dict[str, float]:
-    return next(found["scores"] for found in record["alternatives"] if found["name"] == name)
+    return _model(record, name)["scores"]
 
 
-def _listed(values: dict[str, Any]) -> str:
+def _model(record: Record, name: str) -> dict[str, Any]:
+    return next(found for found in record["alternatives"] if found["name"] == name)
+
+
+def listed(values: dict[str, Any]) -> str:
+    """Return names and values in a line.
+
+    >>> listed({"train": 3444, "torch": "2.13"})
+    'train 3,444, torch 2.13'
+    """
     return ", ".join(
         f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in values.items()
     )
@@ -127,15 +168,15 @@ def _bullets(lines: list[str]) -> str:
 
 def _scores(record: Record) -> str:
     """Return a table of the chosen model, averaged and from one draw, beside what it was measured against."""
-    task = record["audit"]["task"]
-    drawn = {name: task[f"one_draw_{name}"] for name in ("auc", "accuracy", "gpa", "audc", "discrimination")}
-    rows = {"this model, one draw": drawn, "this model, averaged over draws (not covered)": task}
-    rows |= {name: _alternative(record, name) for name in ("unmitigated", "logistic regression", "constant")}
+    audit, fields = record["audit"], ("auc", "accuracy", "gpa", "audc", "discrimination")
+    own = {"scores": audit["task"], "intervals": audit.get("intervals")}
+    rows = {"this model, one draw": (own, "one_draw_"), "this model, averaged over draws (not covered)": (own, "")}
+    rows |= {name: (_model(record, name), "") for name in ("unmitigated", "logistic regression", "constant")}
     lines = ["| | AUC | accuracy | GPA | AUDC | gap of predicted classes |", "|---|---|---|---|---|---|"]
-    for name, scores in rows.items():
-        cells = " | ".join(f"{scores[field]:.3f}" for field in drawn)
-        lines.append(f"| {name} | {cells} |")
-    return "\n".join(lines)
+    for name, (found, of) in rows.items():
+        cells = (f"{found['scores'][of + field]:.3f}{interval(found, of + field)}" for field in fields)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", SCORES.format(**audit)])
 
 
 def _bounds(certificate: dict[str, Any]) -> str:
@@ -147,6 +188,6 @@ def _bounds(certificate: dict[str, Any]) -> str:
         where = b["column"] if b["label"] is None else f"{b['column']} among {b['label']}"
         lines.append(
             f"| {where} | at most {b['total_variation']:.4f} | at most {b['balanced_accuracy']:.4f} | "
-            f"at most {b['information']:.4f} | {_listed(b['rows'])} |"
+            f"at most {b['information']:.4f} | {listed(b['rows'])} |"
         )
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from fairbits.auditing.intervals import score_intervals
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import BinaryMIClassifier, HSICClassifier, ParityClassifier, fit_stack
 from fairbits.estimators.held_out import held_out_scores
@@ -16,6 +17,7 @@ from fairbits.plane import information_plane
 from fairbits.workflow.task import Task
 
 MOST_ROWS = 20_000  # that a model trains on for comparison only
+RIVALS: dict[str, Any] = {"Parity": ParityClassifier, "HSIC": HSICClassifier}
 STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the rivals
 PATH = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # beside a gamma that was given
 
@@ -28,6 +30,7 @@ class Scored:
     gamma: float | None
     rows: int
     scores: dict[str, float]
+    intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; of the models of a path none but the chosen one
     chosen: bool = False
 
 
@@ -39,6 +42,7 @@ class Contest:
     train: np.ndarray
     test: np.ndarray
     settings: dict[str, Any]  # that all networks share
+    confidence: float = 0.95  # of the intervals of scores
 
     @cached_property
     def few(self) -> np.ndarray:
@@ -48,13 +52,15 @@ class Contest:
         complete = all(len(np.unique(a)) == len(np.unique(b)) for a, b in zip(few.T, everything.T, strict=True))
         return self.train[:MOST_ROWS] if complete else self.train
 
-    def scored(self, name: str, model: Pipeline, rows: np.ndarray, scores: dict[str, float] | None = None) -> Scored:
-        """Score the last step of a pipeline on what the steps before make of the test rows, unless that was done."""
-        last, chosen = model[-1], scores is not None
-        if scores is None:
-            X = model[:-1].transform(self.task.X.iloc[self.test])
-            scores = held_out_scores(last, X, self.task.y[self.test], group_numbers(self.task)[self.test])
-        return Scored(name, getattr(last, "gamma", None), len(rows), scores, chosen)
+    def scored(self, name: str, model: Pipeline, rows: np.ndarray) -> Scored:
+        """Score the last step of a pipeline on what the steps before make of the test rows."""
+        last, y = model[-1], self.task.y[self.test]
+        X = model[:-1].transform(self.task.X.iloc[self.test])
+        scores = held_out_scores(last, X, y, group_numbers(self.task)[self.test])
+        gamma, intervals = getattr(last, "gamma", None), {}
+        if gamma is None:
+            intervals = score_intervals(last.predict_proba(X), np.searchsorted(last.classes_, y), self.confidence)
+        return Scored(name, gamma, len(rows), scores, intervals)
 
     def references(self) -> list[Scored]:
         """Score the models that need no network."""
@@ -63,12 +69,9 @@ class Contest:
         fitted = {name: make_pipeline(TableEncoder(), model).fit(X, y) for name, model in models.items()}
         return [self.scored(name, model, self.train) for name, model in fitted.items()]
 
-    def rivals(self) -> list[Scored]:
-        """Score the paths of the rivals, each trained as one stack."""
-        found = []
-        for name, method in {"Parity": ParityClassifier, "HSIC": HSICClassifier}.items():
-            found += self._path(name, [method(**self.settings, gamma=gamma) for gamma in STRENGTHS])
-        return found
+    def rival(self, name: str) -> list[Scored]:
+        """Score the path of a rival, trained as one stack."""
+        return self._path(name, [RIVALS[name](**self.settings, gamma=gamma) for gamma in STRENGTHS])
 
     def path(self, chosen: BinaryMIClassifier) -> list[Scored]:
         """Score a short path around a model whose gamma was given."""

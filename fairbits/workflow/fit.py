@@ -2,7 +2,8 @@
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,11 +18,15 @@ from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
 from fairbits.encoding import TableEncoder
 from fairbits.estimators import BinaryMIClassifier, VanillaClassifier
-from fairbits.workflow.alternatives import Contest, Scored
+from fairbits.estimators.fitting import watch_epochs
+from fairbits.workflow.alternatives import RIVALS, Contest, Scored
 from fairbits.workflow.task import Task
 
 TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3
-OnStage = Callable[[str], None]
+STEPS = ("training", "unmitigated", "audit", "path", *RIVALS, "references", "plane")
+OnStep = Callable[
+    [int, int, str, float], None
+]  # (steps done, steps in all, name of this one, share of it that is done)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,24 +68,51 @@ class Fit:
         return task.X.iloc[self.test], task.y[self.test], task.s.iloc[self.test]
 
 
-def fit_task(task: Task, options: FitOptions, on_stage: OnStage = lambda _: None) -> Fit:
+@dataclass(frozen=True)
+class _Steps:
+    """Tells who watches which step the fit is at; within training the epochs say how far."""
+
+    names: tuple[str, ...]
+    tell: OnStep
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        def tell(share: float) -> None:
+            self.tell(self.names.index(name), len(self.names), name, share)
+
+        tell(0.0)
+        with watch_epochs(lambda done, most: tell(done / most)):
+            yield
+        tell(1.0)
+
+
+def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None) -> Fit:
     """Split the rows, fit, certify, and audit on rows that played no part."""
+    step = _Steps(tuple(name for name in STEPS if name != "path" or options.gamma is not None), on_step)
     rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=options.seed)
     train = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=options.seed)[0]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        on_stage("training")
-        chosen = _fit(task, rows, options)
-        plain = _plain(task, train, options)
-        on_stage("audit")
+        with step("training"):
+            chosen = _fit(task, rows, options)
+        with step("unmitigated"):
+            plain = _plain(task, train, options)
         warnings.simplefilter("ignore", SmallGroupWarning)  # test rows; of the calibration rows it has been said
-        s = task.s.iloc[test]
-        found = audit(chosen.model, task.X.iloc[test], task.y[test], sensitive_features=s, unmitigated=plain)
-    on_stage("alternatives")
-    contest = Contest(task, train, test, {**_settings(task, options), "min_group_size": 1})
+        with step("audit"):
+            found = audit(
+                chosen.model,
+                task.X.iloc[test],
+                task.y[test],
+                sensitive_features=task.s.iloc[test],
+                unmitigated=plain,
+                confidence=options.confidence,
+            )
+    contest = Contest(task, train, test, {**_settings(task, options), "min_group_size": 1}, options.confidence)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is to be said of models that nobody will use
-        scored, plane = _alternatives(contest, chosen, plain, found), contest.plane(chosen.model[-1])
+        scored = _alternatives(contest, chosen, plain, found, step)
+        with step("plane"):
+            plane = contest.plane(chosen.model[-1])
     concerns = list(dict.fromkeys(str(w.message) for w in caught if w.category.__module__.startswith("fairbits")))
     return Fit(
         model=chosen.model,
@@ -156,10 +188,16 @@ def _plain(task: Task, train: np.ndarray, options: FitOptions) -> Pipeline:
     return plain.fit(task.X.iloc[train], task.y[train], vanillaclassifier__sensitive_features=task.s.iloc[train])
 
 
-def _alternatives(contest: Contest, chosen: _Chosen, plain: Pipeline, found: Audit) -> list[Scored]:
+def _alternatives(contest: Contest, chosen: _Chosen, plain: Pipeline, found: Audit, step: _Steps) -> list[Scored]:
     """Score the path, rivals and references; of the chosen model the audit has said what one draw does."""
     train, method = contest.train, chosen.model[-1]
-    path = [contest.scored("BinaryMI", m, train, found.task if m is chosen.model else None) for m in chosen.path]
-    if not chosen.tested:
-        path += contest.path(method)
-    return [*path, *contest.rivals(), contest.scored("unmitigated", plain, train), *contest.references()]
+    kept = Scored("BinaryMI", method.gamma, len(train), found.task or {}, found.intervals, chosen=True)
+    path = [kept if m is chosen.model else contest.scored("BinaryMI", m, train) for m in chosen.path]
+    if "path" in step.names:
+        with step("path"):
+            path += contest.path(method)
+    for name in RIVALS:
+        with step(name):
+            path += contest.rival(name)
+    with step("references"):
+        return [*path, contest.scored("unmitigated", plain, train), *contest.references()]

@@ -129,7 +129,8 @@ def _compare(
         answer = certify_groups(digits, model.groups, s, confidence=certificate.confidence)
         things.append(("class", digits, Release(), answer))
     titles, k = column_titles(model.groups), [len(names) for names in model.groups.names_]
-    delta = (1 - certificate.confidence) / (len(things) * len(titles))
+    kinds = bool(limit.total_variation) + (limit.information is not None)
+    delta = (1 - certificate.confidence) / max(len(things) * len(titles) * kinds, 1)
     found = []
     for of, law, release, bounds in things:
         for column, title in enumerate(titles):
@@ -175,7 +176,14 @@ def recertified_words(found: Recertified) -> str:
         "",
         _verdict_words(found, confidence),
     ]
-    return "\n".join([*lines, *map(_compared_words, found.compared), *[""] * bool(found.notes), *found.notes])
+    compared = [
+        "",
+        "What was said, and what these rows prove: at least (all lines together at this confidence) and at most (each "
+        "line on its own):",
+        *map(_compared_words, found.compared),
+    ]
+    notes = ["", *found.notes]
+    return "\n".join([*lines, *(compared if found.compared else []), *(notes if found.notes else [])])
 
 
 def _verdict_words(found: Recertified, confidence: str) -> str:
@@ -183,7 +191,8 @@ def _verdict_words(found: Recertified, confidence: str) -> str:
     return {
         CONTRADICTED: f"Contradicted. These rows prove at {confidence} confidence that the model does not keep what "
         f"was {before}: they come from another population, or what was said is wrong. Do not rely on it for such rows.",
-        CONFIRMED: f"Confirmed. These rows by themselves prove what was {before}.",
+        CONFIRMED: f"Confirmed. These rows by themselves prove what was {before}, at {confidence} confidence, if none "
+        "of them played a part in the fit. That is for you to know: only whole tables are recognised.",
         NOT_CONTRADICTED: f"Not contradicted. These rows do not disprove what was {before}, and are too few, or not "
         "fair enough, to prove it again.",
         NOT_FRESH: "Void: these are rows of the fit. Certify with rows that played no part in it.",
@@ -195,6 +204,6 @@ def _compared_words(c: Compared) -> str:
     unit = " bits" if c.what == "information" else ""
     mark = " <- contradicted" if c.contradicted else ""
     return (
-        f"  {c.what} of the {c.of} between groups of {c.column}: said to be at most {c.said:.4f}{unit}, surely at "
-        f"least {c.at_least:.4f}, surely at most {c.at_most:.4f}{mark}"
+        f"  {c.what} of the {c.of} between groups of {c.column}: said to be at most {c.said:.4f}{unit}; proved at "
+        f"least {c.at_least:.4f}, at most {c.at_most:.4f}{mark}"
     )

@@ -11,7 +11,7 @@ import pandas as pd
 from fairbits.certificate import Release
 from fairbits.encoding.columns import label
 from fairbits.workflow.files import PIECE_ROWS, TableFile
-from fairbits.workflow.ledger import Ledger, repeats_apart
+from fairbits.workflow.ledger import ODD, Ledger, repeats_apart
 from fairbits.workflow.model import FittedModel
 from fairbits.workflow.output import TableWriter
 from fairbits.workflow.rows import RowReader
@@ -31,6 +31,7 @@ class Released:
     again: int  # people who now have one more code than before
     most_draws: int  # codes of one person that have been handed out, this time included
     alike: int  # rows with the values of an earlier row of the table, taken for other people
+    exchangeable: int  # reused codes of rows that others are like: who of them had which code is not known
     notes: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -62,6 +63,7 @@ def release(
     with Ledger(model.folder, model.method.code_size, people) as ledger:
         reader = RowReader(model, table)
         rows, codes = _drawn(model, reader, ledger, people, on_rows)
+        shared = _shared(rows, ledger)
         alike = len(rows) - len(np.unique(rows))
         if people and alike:
             raise ValueError(f"{alike:,} rows of {table.path} name a person of an earlier row; leave one row of each.")
@@ -82,8 +84,15 @@ def release(
         again=int((~kept & (before > 0)).sum()),
         most_draws=int(after.max(initial=0)),
         alike=alike,
+        exchangeable=int((kept & shared).sum()),
         notes=reader.notes,
     )
+
+
+def _shared(rows: np.ndarray, ledger: Ledger) -> np.ndarray:
+    """Say which rows, by their numbers before repeats are told apart, are like others here or in the ledger.  (n,)"""
+    _, place, count = np.unique(rows, return_inverse=True, return_counts=True)
+    return (count[place] > 1) | (ledger.draws(rows + ODD) > 0)
 
 
 def write_released(

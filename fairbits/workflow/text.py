@@ -140,7 +140,7 @@ def _widths(lines: list[str], separator: str) -> Counter[int]:
 def _separator(head: str, path: Path) -> str:
     """Return the separator that cuts the first lines into the most columns, the same number in each.
 
-    A space is one only if nothing else is: it stands within values, too.
+    A space is one only if nothing else is, and if it cuts the first line like the others: it stands within values, too.
     """
     lines = head.splitlines()[:SNIFFED_LINES]
     columns = {}
@@ -149,6 +149,8 @@ def _separator(head: str, path: Path) -> str:
         if not counts:
             continue
         width, agreeing = counts.most_common(1)[0]
+        if separator == " " and width not in _widths(lines[:1], separator):
+            continue
         if agreeing >= 0.8 * counts.total():
             columns[separator] = width
     best = max(

@@ -69,6 +69,14 @@ def test_a_group_of_one_row_and_a_missing_one_prove_nothing():
     assert proved_gap(theta, groups, 3, 0.05) == (0.0, 0.0)
 
 
+def test_shares_hold_for_all_groups_together_also_those_that_did_not_come():
+    data = make_shifted_bits(4000, n_bits=2, delta=0.3, random_state=0)
+    theta, groups = torch.from_numpy(data.theta), np.asarray(data.groups)
+    two, three = (proved_gap(theta, groups, k, 0.05) for k in (2, 3))
+    assert three.total_variation == two.total_variation
+    assert 0 < three.information < two.information
+
+
 def test_a_code_too_wide_to_list_needs_cells():
     with pytest.raises(ValueError, match="pass a coarse code"):
         proved_gap(torch.full((50, 30), 0.5), np.arange(50) % 2, 2, 0.05)

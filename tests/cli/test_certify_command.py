@@ -29,7 +29,9 @@ def test_rows_of_the_same_population_confirm_a_loose_bound(place, fairbits):
     population(2000, 5).to_csv("new.csv", index=False)
     ended = fairbits("certify", "m", "new.csv", "--sensitive", "sex")
     assert ended.code == 0, ended.err
-    assert "Confirmed. These rows by themselves prove what was bounded by the certificate of its fit." in ended.out
+    assert (
+        "Confirmed. These rows by themselves prove what was bounded by the certificate of its fit, at 95%" in ended.out
+    )
     assert "On 2,000 rows, at 95% confidence" in ended.out
 
 
@@ -70,6 +72,18 @@ def test_a_promise_is_for_the_class_and_the_information_too(place, fairbits):
     ]
     assert record["compared"][1]["contradicted"]
     assert record["compared"][2]["contradicted"]
+
+
+def test_the_error_is_shared_among_all_that_is_compared(place, fairbits):
+    """A second kind of claim leaves less of it for the first, whose lower limit falls."""
+    population(3000, 5, told=2.0).to_csv("told.csv", index=False)
+    proved = []
+    for information in (None, 0.01):
+        with_bound(place, 0.05, "for the code ...", max_disparity=0.3, max_information=information, gamma=None)
+        compared = json.loads(fairbits("certify", "m", "told.csv", "--json").out)["compared"]
+        proved.append([c["at_least"] for c in compared if c["what"] == "gap"])
+    assert len(proved[0]) == len(proved[1]) == 2
+    assert all(shared < alone for alone, shared in zip(*proved, strict=True))
 
 
 @pytest.mark.parametrize("change", ["none", "order", "label missing"])

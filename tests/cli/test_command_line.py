@@ -41,6 +41,13 @@ def test_help_names_the_commands_and_the_exit_codes(fairbits):
         assert word in text
 
 
+@pytest.mark.parametrize(
+    "command", [*(name for name in COMMANDS if name != "data"), "report", "data list", "data fetch"]
+)
+def test_every_command_can_print_json(fairbits, command):
+    assert "--json" in fairbits(*command.split(), "--help").out
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(fairbits, command):
     assert fairbits(command, "--help").code == 0
@@ -152,6 +159,8 @@ def test_a_shipped_table_becomes_a_file_that_fits(fairbits, tmp_path):
     assert {"two_year_recid", "race"} < set(table.columns)
     assert len(table) == 6150
     assert "--label two_year_recid --sensitive race" in ended.out
+    record = json.loads(fairbits("data", "fetch", "compas", "-o", tmp_path / "c.parquet", "--json").out)
+    assert (record["rows"], record["label"], record["output"]) == (6150, "two_year_recid", str(tmp_path / "c.parquet"))
     assert fairbits("data", "fetch", "compas", "-o", tmp_path / "compas.csv").code == 1
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import fairbits
+from fairbits.cli import fit as command
 from fairbits.cli import main
 
 
@@ -60,6 +61,26 @@ def test_a_table_becomes_a_folder(table, tmp_path, monkeypatch, capsys):
     assert "paid, without sex" in (folder / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_terminal_shows_a_bar_and_json_stays_json(table, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if stderr were a terminal
+    monkeypatch.setenv("COLUMNS", "120")
+    assert run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m", "--json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["format"] == 1
+    assert "step 1 of 8, training and certifying" in err
+    assert "step 8 of 8" in err
+    assert "\u2501" in err  # of the bar
+
+
+@pytest.mark.parametrize(("place", "words"), [("pay.csv", "is a file"), ("pay.csv/m", "No folder can be made")])
+def test_a_place_that_cannot_be_a_folder_is_told_before_the_training(
+    table, tmp_path, monkeypatch, capsys, place, words
+):
+    monkeypatch.setattr(command, "fit_task", lambda *_: pytest.fail("trained all the same"))
+    assert run(monkeypatch, table, *NAMED, "-o", tmp_path / place) == 1
+    assert words in capsys.readouterr().err
+
+
 def test_without_the_packages_that_draw_everything_else_is_written(table, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "fairbits.report.page", None)
     assert run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m") == 0
@@ -74,6 +95,10 @@ def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path
     assert not record["certified"]
     assert "No model could be certified" in record["refusal"]
     assert (tmp_path / "m" / "model" / "manifest.json").exists()
+    for name in ("model_card.md", "report.html"):
+        text = (tmp_path / "m" / name).read_text(encoding="utf-8")
+        assert "could be certified to --max-disparity 0.01" in text
+        assert "max_disparity=" not in text
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,8 @@ def test_again_draws_and_says_what_a_certificate_would_have_to_cover(place, fair
     assert (bits("1.csv") != bits("2.csv")).any()
     record = json.loads(fairbits("transform", "m", "new.csv", "-o", "4.csv", "--again", "--json").out)
     assert (record["most_draws"], record["again"], record["covered"]) == (4, 300, False)
-    fairbits("transform", "m", "new.csv", "-o", "5.csv", "--reuse")
+    ended = fairbits("transform", "m", "new.csv", "-o", "5.csv", "--reuse")
+    assert "Some of these people have had up to 4 codes handed out; the certificate covers 1" in ended.out
     np.testing.assert_array_equal(bits("5.csv"), bits("4.csv"))
 
 
@@ -120,8 +121,24 @@ def test_rows_alike_in_one_table_are_different_people(place, fairbits):
     pd.concat([population(3, 5)] * 4).to_csv("alike.csv", index=False)
     ended = fairbits("transform", "m", "alike.csv", "-o", "a.csv")
     assert "9 rows have the values of an earlier row" in ended.out
-    fairbits("transform", "m", "alike.csv", "-o", "b.csv", "--reuse")
+    ended = fairbits("transform", "m", "alike.csv", "-o", "b.csv", "--reuse")
     np.testing.assert_array_equal(bits("a.csv"), bits("b.csv"))
+    assert "12 of these are of people with the values of others" in ended.out
+    pd.concat([population(3, 5)[1:], population(1, 6)]).to_csv("one.csv", index=False)  # one each of two, and a new one
+    record = json.loads(fairbits("transform", "m", "one.csv", "-o", "c.csv", "--reuse", "--json").out)
+    assert (record["reused"], record["exchangeable"]) == (2, 2)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_codes_of_people_who_are_named_or_differ_cannot_be_exchanged(place, fairbits, named):
+    table = pd.concat([population(3, 5)] * 2).assign(id=range(6)) if named else population(6, 5)
+    table.to_csv("people.csv", index=False)
+    person = ["--person", "id"] if named else []
+    assert fairbits("transform", "m", "people.csv", "-o", "a.csv", *person).code == 0
+    table[::-1].to_csv("turned.csv", index=False)
+    ended = fairbits("transform", "m", "turned.csv", "-o", "b.csv", "--reuse", *person)
+    assert "values of others" not in ended.out
+    np.testing.assert_array_equal(bits("a.csv")[::-1], bits("b.csv"))
 
 
 def test_pieces_make_no_difference(place, fairbits, monkeypatch):

@@ -37,6 +37,8 @@ def test_a_page_is_made_from_the_record_alone(tmp_path, monkeypatch, capsys):
     assert "report.html" in capsys.readouterr().out
     assert "Audit of the representation on 10 rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert sorted(f.name for f in tmp_path.iterdir()) == ["audit.json", "report.html"]
+    assert run(monkeypatch, tmp_path, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"output": str(tmp_path / "report.html")}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,7 @@ def test_a_page_is_made_from_the_record_alone(tmp_path, monkeypatch, capsys):
         ({"audit.json": b'{"format": 99}'}, "has format 99; this version of fairbits reads format 1"),
         ({"audit.json": b'{"format": 1}'}, "is damaged: a part of it is missing"),
         ({"audit.json": b'{"format": 1, "audit": {"probes": 3}}'}, "is damaged: a part of it is missing"),
+        ({"records.jsonl": b'{"format": 1}\n'}, "records.jsonl is damaged"),
     ],
 )
 def test_a_folder_without_a_record_gets_a_sentence(tmp_path, monkeypatch, capsys, files, words):

@@ -43,13 +43,13 @@ class Command:
         self.plan, self.folder = home / "plan.toml", home / "results"
         self.run = read_plan(self.plan).runs[-1]
 
-    def start(self):
+    def start(self, *options):
         code = "from fairbits.cli import main; main()"
         command = [sys.executable, "-c", code, "reproduce", str(self.plan), "-o", str(self.folder), "--workers", "1"]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def finish(self):
-        process = self.start()
+    def finish(self, *options):
+        process = self.start(*options)
         out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
         return out
@@ -85,6 +85,7 @@ def test_it_ends_with_tables(uninterrupted):
     assert len(results) == 3
     assert {"tables.md", "tables.tex"} <= set(tables)
     assert "logistic regression" in output
+    assert "logistic regression" in (command.folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_killed_in_a_fit_in_a_search_and_in_writing_it_ends_the_same(uninterrupted, tmp_path):
@@ -111,8 +112,10 @@ def test_killed_in_a_fit_in_a_search_and_in_writing_it_ends_the_same(uninterrupt
 def test_what_is_finished_is_not_run_again(uninterrupted):
     command, _ = uninterrupted
     before = (command.folder / "records.jsonl").read_bytes()
-    command.finish()
+    told = json.loads(command.finish("--json"))
     assert (command.folder / "records.jsonl").read_bytes() == before
+    assert told["runs"] == 3
+    assert str(command.folder / "report.html") in told["files"]
 
 
 def test_records_of_another_format_are_refused_and_kept(tmp_path):

@@ -5,6 +5,7 @@ import copy
 import hashlib
 import json
 import re
+import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from fairbits.report.folder import write_report
 from fairbits.report.page import page
 from fairbits.report.page import style as looks
 from fairbits.report.paper import paper_sections
+from fairbits.report.paper.charts import paper_charts
+from fairbits.report.paper.records import in_order
 
 SECTIONS = ["verdict", "frontier", "bits", "scores", "attacks", "learning", "plane", "data", "promise", "words"]
 CSS = (Path(package.__file__).parent / "style.css").read_text()
@@ -227,11 +230,20 @@ def test_the_papers_experiments_have_a_page(tmp_path):
     for found in everything():
         append_record(tmp_path / "records.jsonl", found)
     sections = paper_sections(everything())
-    (tmp_path / f"{sections[0].name}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    drawn = {name for name, _ in paper_charts(in_order(everything()))}
+    (tmp_path / f"{sections[0].name}.svg").write_text("<svg>of other records</svg>")
     html = write_report(tmp_path).read_text(encoding="utf-8")
     found = Parsed(html)
     assert [a["id"] for a in found.having("section")] == ["opening", *(s.name for s in sections)]
-    assert [a["src"].split(",")[0] for a in found.having("img")] == ["data:image/svg+xml;base64"]
+    assert len(found.having("img")) == len(drawn & {s.name for s in sections}) > 3
+    for image in found.having("img"):
+        kind, content = image["src"].split(",")
+        assert kind == "data:image/svg+xml;base64"
+        svg = base64.b64decode(content).decode()
+        assert ElementTree.fromstring(svg).tag.endswith("svg")
+        assert "of other records" not in svg
+    for words in ("Nothing here is certified", "runs", *{r["run"].get("dataset", "images") for r in everything()}):
+        assert words in found.text
     for table in (table for section in sections for table in section.tables):
         for cell in (table.title, *table.head, *(cell for row in table.rows for cell in row), *table.notes):
             assert " ".join(cell.split()) in found.text

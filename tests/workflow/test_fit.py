@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits.report.words import model_card, summary
+from fairbits.report.words import ASSUMPTIONS, model_card, summary, verdict
 from fairbits.workflow import alternatives
 from fairbits.workflow import fit as fitting
 from fairbits.workflow.alternatives import PATH, STRENGTHS, Contest, group_numbers
-from fairbits.workflow.fit import FitOptions, fit_task
+from fairbits.workflow.fit import STEPS, FitOptions, fit_task
 from fairbits.workflow.record import fit_record
 from fairbits.workflow.task import make_task
 
@@ -46,19 +46,30 @@ def short_path():
 
 @pytest.fixture(scope="module")
 def certified(task):
-    stages = []
+    steps = []
     options = FitOptions(max_disparity=0.9, **BRIEF)
-    return fit_task(task, options, stages.append), options, stages
+    return fit_task(task, options, lambda *step: steps.append(step)), options, steps
 
 
 def test_a_loose_limit_is_certified(certified, task):
-    fit, _, stages = certified
+    fit, _, _ = certified
     assert fit.certified
     assert fit.refusal is None
     assert fit.certificate.total_variation <= 0.9
     assert "at most 0.9" in fit.certificate.promise
-    assert stages == ["training", "audit", "alternatives"]
     assert sum(fit.rows.values()) == len(task.y)
+
+
+def test_every_step_is_told_from_its_beginning_to_its_end(certified):
+    _, _, steps = certified
+    names = list(dict.fromkeys(name for _, _, name, _ in steps))
+    assert names == [name for name in STEPS if name != "path"]
+    assert [(place, count) for place, count, *_ in steps] == [(names.index(name), 7) for *_, name, _ in steps]
+    for name in names:
+        shares = [share for *_, step, share in steps if step == name]
+        assert shares == sorted(shares)
+        assert (shares[0], shares[-1]) == (0, 1)
+        assert (len(shares) > 3) == (name not in ("audit", "references")), name  # trainings tell their epochs
 
 
 def test_parts_share_no_rows(certified, task):
@@ -106,7 +117,7 @@ def test_models_for_comparison_train_on_few_rows_unless_a_group_would_be_missing
     monkeypatch.setattr(alternatives, "MOST_ROWS", 500)
     train, test = np.arange(2400), np.arange(2400, 3000)
     contest = Contest(task, train, test, {"max_epochs": 2, "min_steps": 0})
-    assert {scored.rows for scored in contest.rivals()} == {500}
+    assert {scored.rows for scored in contest.rival("Parity")} == {500}
     rare = dataclasses.replace(task, s=task.s.assign(race=np.where(np.arange(3000) % 2399 == 1500, "r", task.s.race)))
     assert len(Contest(rare, train, test, {}).few) == 2400
 
@@ -175,6 +186,21 @@ def test_the_words_say_what_the_numbers_say(certified, task):
         assert f"- {line}" in card
     assert f"at most {fit.certificate.bounds[0].information:.4f}" in card
     assert "| unmitigated |" in card
+    low, high = fit.audit.intervals["one_draw_accuracy"]
+    assert low < fit.audit.task["one_draw_accuracy"] < high
+    assert f" ({low:.3f} to {high:.3f})" in text
+    rows = {line.split("|")[1].strip(): line for line in card.splitlines() if line.startswith("| ")}
+    for name in ("this model, one draw", "unmitigated", "logistic regression", "constant"):
+        assert rows[name].count(" to ") == 2, name  # AUC and accuracy
+    for line in ASSUMPTIONS:
+        assert f"- {line}" in card
+
+
+def test_bounds_of_rows_that_chose_the_model_are_no_promise(certified, task):
+    fit, options, _ = certified
+    promised = fit_record(fit, task, options, "table.csv")
+    assert "is no second promise" in verdict(promised)
+    assert fit.audit.confidence == options.confidence
 
 
 def test_a_refusal_is_the_first_thing_said(certified, task):

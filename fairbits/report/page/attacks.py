@@ -24,7 +24,8 @@ TEXTS = (
     "accuracy, the mean over the groups of the share recognised, is a lower limit on what an attacker can do: a better "
     "attack may exist.",
     "The certificate is the upper limit, whatever the attacker tries. It comes from a proof and counts on the rows, "
-    "not from attacks. With the stated confidence, the truth about the best attack lies between the two.",
+    "not from attacks. The truth about the best attack lies between the two; each of them holds with the stated "
+    "confidence.",
 )
 COVERED = (
     "The certificate is for one draw of the code per person. Several draws of the same person, or the chances of the "

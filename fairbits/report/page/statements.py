@@ -4,7 +4,7 @@ from typing import Any
 
 from fairbits.report.page.parts import Section
 from fairbits.report.paper.tables import Table
-from fairbits.report.words import Record, price, verdict
+from fairbits.report.words import ASSUMPTIONS, Record, interval, listed, price, verdict
 
 MOST_LISTED = 6  # groups in a line
 WORDS = (
@@ -20,16 +20,6 @@ WORDS = (
         "the share recognised, averaged over the groups; of two groups, guessing reaches 0.5",
     ),
     ("certificate", "limits that held-out rows prove for everybody who receives one draw, whatever they do with it"),
-)
-ASSUMPTIONS = (
-    "The rows that prove it are a random sample of the people on whom the code is used; another place, time or "
-    "selection is another distribution.",
-    "Each person's code is drawn once, with fresh randomness that nobody else knows.",
-    "The sensitive columns are recorded correctly, and mean the same thing later. Nothing is said about columns that "
-    "were not named as sensitive.",
-    "The rows are independent of each other: not several rows of one person, or of one household.",
-    "The rows that prove it played no part in training. Where they also chose among models, they did so along an "
-    "order fixed before, up to the first failure.",
 )
 
 
@@ -78,9 +68,13 @@ def _numbers(record: Record) -> tuple[tuple[str, str], ...]:
     if asked.get("max_information") is not None:
         found.append((f"{asked['max_information']:g}", "limit asked for, on the information, bits"))
     if certificate:
-        found.append((f"{certificate['total_variation']:.3f}", "bound on the gap of any decision made from one draw"))
+        what = "bound on the gap of any decision made from one draw"
+        if certificate.get("promise"):
+            what = "the kept model's own bound on it: a description, no promise"
+        found.append((f"{certificate['total_variation']:.3f}", what))
     if "one_draw_accuracy" in task:
-        found.append((f"{task['one_draw_accuracy']:.3f}", "accuracy of the prediction from one draw, test rows"))
+        what = f"accuracy of the prediction from one draw, test rows{interval(audit, 'one_draw_accuracy')}"
+        found.append((f"{task['one_draw_accuracy']:.3f}", what))
     for model in record.get("alternatives") or []:
         if model["name"] == "unmitigated":
             found.append((f"{model['scores']['accuracy']:.3f}", "accuracy without protection"))
@@ -99,9 +93,9 @@ def _facts(record: Record) -> tuple[tuple[str, str], ...]:
         "sensitive columns": ", ".join(task.get("sensitive") or []),
         "groups": _group_sizes(sizes),
         "protected": _protected(task),
-        "rows": _listed(rows) if isinstance(rows, dict) else (f"{rows:,}" if rows else ""),
+        "rows": listed(rows) if isinstance(rows, dict) else (f"{rows:,}" if rows else ""),
         "method": f"{method['name']}, gamma {method['gamma']:g}, {method['code_size']} bits" if method else "",
-        "made with": _listed({k: v for k, v in made.items() if k != "date"}),
+        "made with": listed({k: v for k, v in made.items() if k != "date"}),
     }
     return tuple((term, text) for term, text in facts.items() if text)
 
@@ -125,10 +119,6 @@ def _protected(task: dict[str, Any]) -> str:
     if task.get("groups") == "intersection":
         return "every combination of the sensitive columns"
     return "each sensitive column on its own, not their combinations"
-
-
-def _listed(values: dict[str, Any] | None) -> str:
-    return ", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in (values or {}).items())
 
 
 def glossary() -> Section:

@@ -18,9 +18,14 @@ Charts = Iterator[tuple[str, Any]]
 
 def write_charts(records: list[Record], output: Path) -> list[Path]:
     """Draw what there are records for; return the files."""
-    charts = (named for part in (_tradeoffs, _representations, _strengths, _planes) for named in part(records))
-    files = [file for name, chart in charts for file in save_chart(chart, output, name)]
+    files = [file for name, chart in paper_charts(records) for file in save_chart(chart, output, name)]
     return [*files, *(sample_images(output) if of_kind(records, "images") else [])]
+
+
+def paper_charts(records: list[Record]) -> Charts:
+    """Yield the charts that records alone give, each under the name of its section."""
+    for part in (_tradeoffs, _representations, _strengths, _planes):
+        yield from part(records)
 
 
 def _tradeoffs(records: list[Record]) -> Charts:
