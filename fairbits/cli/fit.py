@@ -47,13 +47,13 @@ def run_fit(
     console.print(f"{len(made.y):,} rows, {made.X.shape[1]} columns to predict {made.label} from.", highlight=False)
     with console.status("reading") as status:
         fit = fit_task(made, options, lambda stage: status.update(STAGES[stage]))
-    record = fit_record(fit, made, options, Path(table).name)
+    record = _in_plain_words(fit_record(fit, made, options, Path(table).name))
     _write(output, fit.model, record)
     page = _page(output)
     if as_json:
         print(json.dumps(record))
     else:
-        console.print(plain_words(summary(record)), highlight=False, markup=False)
+        console.print(summary(record), highlight=False, markup=False)
         console.print(f"\nWritten to {output}: model, audit.json, model_card.md{page}", highlight=False, markup=False)
     if not fit.certified:
         raise SystemExit(NOT_CERTIFIED)
@@ -78,6 +78,17 @@ def _read(table: str, label: str | None, sensitive: list[str], reading: dict[str
         raise ValueError("Say what to predict and what to forget: --label COLUMN --sensitive COLUMN[,COLUMN...].")
     read = read_file(table, **reading)
     return read.frame, read.notes, label, sensitive
+
+
+def _in_plain_words(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record whose sentences, and so those of the report and the model card, know the command line only."""
+    task, refusal = record["task"], record["refusal"]
+    return {
+        **record,
+        "task": {**task, "notes": [plain_words(note) for note in task["notes"]]},
+        "refusal": None if refusal is None else plain_words(refusal),
+        "concerns": [plain_words(concern) for concern in record["concerns"]],
+    }
 
 
 def _write(output: Path, model: Any, record: dict[str, Any]) -> None:

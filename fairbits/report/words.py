@@ -44,8 +44,8 @@ def price(record: Record) -> str:
     return (
         f"On {record['audit']['rows']:,} test rows the prediction from one draw has accuracy "
         f"{task['one_draw_accuracy']:.3f} and AUC {task['one_draw_auc']:.3f}; an unprotected network has "
-        f"{plain['accuracy']:.3f} and {plain['auc']:.3f}; always saying the most frequent class is right in "
-        f"{constant['accuracy']:.3f}." + " By accuracy, one draw is no better than that." * idle
+        f"{plain['accuracy']:.3f} and {plain['auc']:.3f}; always saying the class most frequent in training is right "
+        f"in {constant['accuracy']:.3f}." + " By accuracy, one draw is no better than that." * idle
     )
 
 

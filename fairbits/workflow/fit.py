@@ -1,6 +1,7 @@
 """From a task to a model with its certificate, its audit, and the alternatives it was chosen among."""
 
 import json
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -81,7 +82,8 @@ def fit_task(task: Task, options: FitOptions, on_stage: OnStage = lambda _: None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is to be said of models that nobody will use
         scored, plane = _alternatives(contest, chosen, plain, found), contest.plane(chosen.model[-1])
-    concerns = list(dict.fromkeys(str(w.message) for w in caught if w.category.__module__.startswith("fairbits")))
+    said = (str(w.message) for w in caught if w.category.__module__.startswith("fairbits"))
+    concerns = list(dict.fromkeys(_with_names(text, chosen.model[0].get_feature_names_out()) for text in said))
     return Fit(
         model=chosen.model,
         certificate=chosen.certificate,
@@ -95,6 +97,11 @@ def fit_task(task: Task, options: FitOptions, on_stage: OnStage = lambda _: None
         test=test,
         concerns=concerns,
     )
+
+
+def _with_names(message: str, names: np.ndarray) -> str:
+    """Return a message with the names of encoded columns; the method itself knows their places only."""
+    return re.sub(r"column '(\d+)' of X", lambda found: f"column {str(names[int(found[1])])!r} of X", message)
 
 
 class _Chosen(NamedTuple):

@@ -63,7 +63,7 @@ def _numbers(level: SensitiveColumn, column: pd.Series, table: TableFile) -> pd.
     wrong = column[column.notna() & numbers.isna()]
     if len(wrong):
         raise ValueError(
-            f"The sensitive column {level.name!r} held numbers, or dates such as 2026-01-31, when the model was fitted; "
+            f"The sensitive column {level.name!r} held numbers, or dates such as 2026-01-31, in the fit of the model; "
             f"in row {wrong.index[0] + 1} of {table.path} it is {str(wrong.iloc[0])[:40]!r}."
         )
     return numbers.where(np.isfinite(numbers))

@@ -86,10 +86,6 @@ def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95,
         model, table, everything, groups.known
     )
     notes = [*reader.notes, *groups.notes, *(str(w.message) for w in caught if _is_ours(w))]
-    if not fresh:
-        notes.append(
-            "These rows are those of the fit, or many of them: nothing that is said here holds. Take new ones."
-        )
     limit = model.limit if fresh and model.limit is not None and model.limit.draws == draws else None
     numbers = encoder.transform(groups.s)
     compared = [] if limit is None else _compare(model, limit, X, theta, numbers, certificate, groups.s)
@@ -186,7 +182,8 @@ def _verdict_words(found: Recertified, confidence: str) -> str:
         CONFIRMED: f"Confirmed. These rows by themselves prove what was {before}.",
         NOT_CONTRADICTED: f"Not contradicted. These rows do not disprove what was {before}, and are too few, or not "
         "fair enough, to prove it again.",
-        NOT_FRESH: "Void: these are rows of the fit. Certify with rows that played no part in it.",
+        NOT_FRESH: "Void: these are rows of the fit, or many of them are, and nothing that is said here holds. Certify "
+        "with rows that played no part in it.",
         NOTHING_BEFORE: "There is no earlier certificate of such a release to compare with.",
     }[found.verdict]
 
