@@ -67,7 +67,7 @@ def adversaries(record: Record) -> list[str]:
 def summary(record: Record) -> str:
     """Return the end of `fairbits fit`: a few lines for people who have never heard of mutual information."""
     task = record["task"]
-    sizes = ", ".join(f"{group} {n:,}" for group, n in task["group_sizes"].items())
+    sizes = "; ".join(f"{group} {n:,}" for group, n in task["group_sizes"].items())
     lines = [
         verdict(record),
         "",

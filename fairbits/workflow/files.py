@@ -15,6 +15,7 @@ TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 DATE_SHARE = 0.95  # of the texts of a column that must be dates for it to be one
 NUMBER_SHARE = 0.5  # of the texts of a column that are numbers: it may be meant to be one
+OTHER_DATE = r"(\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))(\D|$)"
 PIECE_ROWS = 50_000
 # Texts that stand for a missing value, as pandas takes them by default; columns that are carried along keep them.
 MISSING = [
@@ -163,7 +164,10 @@ def _check_names(names: list[str], path: Path) -> None:
             "first line holds values, put a line with the names of the columns above it."
         )
     if "" in names:
-        raise ValueError(f"Column {names.index('') + 1} of {path} has no name; give it one.")
+        raise ValueError(
+            f"Column {names.index('') + 1} of {path} has no name; give it one, or leave it out of the file (pandas "
+            "writes such a column unless told index=False)."
+        )
     if names and all(_is_number(name) for name in names):
         raise ValueError(f"The first line of {path} holds numbers, not names; put the names of the columns there.")
     if len(names) < 2:
@@ -203,20 +207,20 @@ def _texts(column: pd.Series) -> pd.Series:
 
 
 def _doubts(column: pd.Series) -> list[str]:
-    """Say which columns of text may be meant to be dates or numbers."""
+    """Say which columns of text may be meant to be dates or numbers; no value, for the model card repeats it."""
     texts = _texts(column)
     if not len(texts):
         return []
-    if texts.head(100).str.fullmatch(r"\d{1,2}[./-]\d{1,2}[./-]\d{4}").mean() >= DATE_SHARE:
-        return [f"{column.name} is read as text, not as dates: write {texts.iloc[0]} as year-month-day if it is one."]
+    if texts.head(100).str.match(OTHER_DATE).mean() >= DATE_SHARE:
+        return [f"{column.name} is read as text. If it is a date, write it as 2026-01-31."]
     if pd.to_numeric(texts.head(1000), errors="coerce").notna().mean() < NUMBER_SHARE:
         return []
     others = texts[pd.to_numeric(texts, errors="coerce").isna()]
     if not len(others):
         return []
     return [
-        f"{column.name} is read as text: {len(others):,} of {len(texts):,} values are no numbers, such as "
-        f"{others.iloc[0][:40]!r}. Make numbers of them, or leave them empty, if it is meant to be one."
+        f"{column.name} is read as text: {len(others):,} of {len(texts):,} values are no numbers, the first in row "
+        f"{others.index[0] + 1}. If it is meant to be a number, make numbers of them or leave them empty."
     ]
 
 

@@ -17,7 +17,7 @@ from fairbits.auditing import Audit, audit
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
 from fairbits.encoding import TableEncoder
-from fairbits.estimators import BinaryMIClassifier, VanillaClassifier
+from fairbits.estimators import BinaryMIClassifier, CollapsedCodeWarning, VanillaClassifier, VanishedClassWarning
 from fairbits.workflow.alternatives import Contest, Scored
 from fairbits.workflow.task import Task
 
@@ -72,7 +72,9 @@ def fit_task(task: Task, options: FitOptions, on_stage: OnStage = lambda _: None
         warnings.simplefilter("always")
         on_stage("training")
         chosen = _fit(task, rows, options)
-        plain = _plain(task, train, options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plain = _plain(task, train, options)
         on_stage("audit")
         warnings.simplefilter("ignore", SmallGroupWarning)  # test rows; of the calibration rows it has been said
         s = task.s.iloc[test]
@@ -82,7 +84,7 @@ def fit_task(task: Task, options: FitOptions, on_stage: OnStage = lambda _: None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is to be said of models that nobody will use
         scored, plane = _alternatives(contest, chosen, plain, found), contest.plane(chosen.model[-1])
-    said = (str(w.message) for w in caught if w.category.__module__.startswith("fairbits"))
+    said = [str(w.message) for w in caught if w.category.__module__.startswith("fairbits") and not _again(w, found)]
     concerns = list(dict.fromkeys(_with_names(text, chosen.model[0].get_feature_names_out()) for text in said))
     return Fit(
         model=chosen.model,
@@ -96,6 +98,13 @@ def fit_task(task: Task, options: FitOptions, on_stage: OnStage = lambda _: None
         rows={"train": len(train), "calibration": len(rows) - len(train), "test": len(test)},
         test=test,
         concerns=concerns,
+    )
+
+
+def _again(warning: warnings.WarningMessage, found: Audit) -> bool:
+    """Say whether the training warned of what the audit judges by rows that it has not seen."""
+    return issubclass(warning.category, (CollapsedCodeWarning, VanishedClassWarning)) and (
+        str(warning.message) not in found.concerns
     )
 
 

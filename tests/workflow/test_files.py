@@ -83,8 +83,18 @@ def test_texts_that_may_be_meant_as_numbers_or_dates_are_named(write):
     rows = "".join(f"{i},18/03/20{10 + i},word {i}\n" for i in range(20))
     notes = read_file(write("pay,hired,other\n" + rows + "EUR 7,19/03/2030,word\n,,\n")).notes
     assert len(notes) == 2
-    assert "pay is read as text: 1 of 21 values are no numbers, such as 'EUR 7'." in notes[0]
-    assert notes[1] == "hired is read as text, not as dates: write 18/03/2010 as year-month-day if it is one."
+    assert "pay is read as text: 1 of 21 values are no numbers, the first in row 21." in notes[0]
+    assert notes[1] == "hired is read as text. If it is a date, write it as 2026-01-31."
+    assert "EUR" not in notes[0]  # what stands in a cell is not for the model card
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [("31.1.26", True), ("01/31/2026 10:30", True), ("2026/01/31", True), ("123-45-6789", False), ("1.2.3", False)],
+)
+def test_dates_of_other_kinds_are_named(write, value, named):
+    notes = read_file(write("a,b\n" + f"{value},x\n" * 20)).notes
+    assert bool(notes) == named
 
 
 def test_dates_are_dates_and_said(write):
