@@ -166,7 +166,7 @@ def _separator(head: str, path: Path) -> str:
         if not counts:
             continue
         width, agreeing = counts.most_common(1)[0]
-        if agreeing >= 0.8 * counts.total():
+        if agreeing >= 0.8 * counts.total() and max(_widths(lines[:1], separator), default=0) > 1:  # the names, too
             columns[separator] = width
     best = max(
         columns, key=lambda separator: (columns[separator] > 1, separator != " ", columns[separator]), default=","
