@@ -16,6 +16,7 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 DATE_SHARE = 0.95  # of the texts of a column that must be dates for it to be one
 NUMBER_SHARE = 0.5  # of the texts of a column that are numbers: it may be meant to be one
 OTHER_DATE = r"(\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))(\D|$)"
+AROUND_NUMBERS = r"[,\s'€$£%]"
 PIECE_ROWS = 50_000
 # Texts that stand for a missing value, as pandas takes them by default; columns that are carried along keep them.
 MISSING = [
@@ -213,7 +214,8 @@ def _doubts(column: pd.Series) -> list[str]:
         return []
     if texts.head(100).str.match(OTHER_DATE).mean() >= DATE_SHARE:
         return [f"{column.name} is read as text. If it is a date, write it as 2026-01-31."]
-    if pd.to_numeric(texts.head(1000), errors="coerce").notna().mean() < NUMBER_SHARE:
+    bare = texts.head(1000).str.replace(AROUND_NUMBERS, "", regex=True)
+    if pd.to_numeric(bare, errors="coerce").notna().mean() < NUMBER_SHARE:
         return []
     others = texts[pd.to_numeric(texts, errors="coerce").isna()]
     if not len(others):

@@ -89,6 +89,14 @@ def test_texts_that_may_be_meant_as_numbers_or_dates_are_named(write):
 
 
 @pytest.mark.parametrize(
+    ("value", "named"), [("1,234.50 €", True), ("$12", True), ("12 %", True), ("1.234,5", True), ("A12", False)]
+)
+def test_numbers_with_signs_around_them_are_named(write, value, named):
+    notes = read_file(write("a;b\n" + f"{value};x\n" * 20)).notes
+    assert any("20 of 20 values are no numbers" in note for note in notes) == named
+
+
+@pytest.mark.parametrize(
     ("value", "named"),
     [("31.1.26", True), ("01/31/2026 10:30", True), ("2026/01/31", True), ("123-45-6789", False), ("1.2.3", False)],
 )
