@@ -82,7 +82,7 @@ def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95,
         theta = torch.from_numpy(np.asarray(model.method.code_probabilities(X), dtype=np.float64))
         options: dict[str, Any] = {"confidence": confidence, "release": Release(draws)}
         certificate = certify_groups(theta, encoder, groups.s, **options)
-    fresh = not any(issubclass(w.category, TrainingRowsWarning) for w in caught) and not _fitted_on(
+    fresh = not any(issubclass(w.category, TrainingRowsWarning) for w in caught) and not fitted_on(
         model, table, everything, groups.known
     )
     notes = [*reader.notes, *groups.notes, *(str(w.message) for w in caught if _is_ours(w))]
@@ -98,7 +98,7 @@ def _is_ours(warning: warnings.WarningMessage) -> bool:
     return warning.category.__module__.startswith("fairbits") and not issubclass(warning.category, TrainingRowsWarning)
 
 
-def _fitted_on(model: FittedModel, table: TableFile, X: np.ndarray, known: np.ndarray) -> bool:
+def fitted_on(model: FittedModel, table: TableFile, X: np.ndarray, known: np.ndarray) -> bool:
     """Say whether this is the whole table that `fairbits fit` was given."""
     record = model.record or {}
     if "table" not in record:
