@@ -247,7 +247,7 @@ def _check_rows(counts: np.ndarray, names: list[str], delta: float, asymptotic: 
     if alone >= LARGE_DEVIATION:
         warnings.warn(
             f"Group {names[small]!r} has {counts[small]} calibration rows: too few to certify much, they alone add "
-            f"{min(alone, 1):.2f} to a total variation bound. Calibrate on more rows or merge groups.",
+            f"{min(alone, 1):.2f} to the bound on a gap. Calibrate on more rows or merge groups.",
             SmallGroupWarning,
             stacklevel=3,
         )

@@ -5,8 +5,8 @@ from typing import Any
 
 COVERS = (
     "With probability {confidence:g} over the calibration rows: whoever receives {release} and whatever they do with "
-    "it, the rates of any decision they take differ between two groups by at most the total variation bound, and no "
-    "one tells the groups apart with a balanced accuracy above the one stated."
+    "it, the rates of any decision they take differ between two groups by at most the bound on the gap (their total "
+    "variation), and no one tells the groups apart with a balanced accuracy above the one stated."
 )
 DOES_NOT_COVER = (
     "more draws of the same person than stated, or the bits' probabilities, logits or earlier layers",

@@ -112,7 +112,9 @@ def fit(
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, with commas between.")] = None,
     bins: Annotated[int, typer.Option(min=2, help="Groups that a sensitive column of numbers is cut into.")] = 4,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the proof.")] = 0.95,
-    epochs: Annotated[int, typer.Option(min=1, help="Most passes over the training rows.")] = 40,
+    epochs: Annotated[
+        int, typer.Option(min=1, help="Most passes over the training rows; a small table gets 500 steps all the same.")
+    ] = 40,
     separator: Annotated[str | None, typer.Option(help="Of the columns of a CSV; found if not given.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of a CSV, such as latin-1; UTF-8 if not given.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the record instead of words.")] = False,

@@ -17,8 +17,22 @@ REMEDIES = (
     (r", for example pandas\.cut\(values, edges\)\.astype\(str\)", ""),
     (r"To choose the groups yourself pass categories", "To choose the groups yourself make a column of them"),
     (r", more than max_values=\d+;", ";"),
-    (r"Lower gamma, or train longer \(max_epochs, warmup_epochs\)", "Lower --gamma, or train longer (--epochs)"),
-    (r"compare predict_proba with a threshold of your own, or lower gamma", "lower --gamma, or merge it with another"),
+    (
+        r"Lower gamma, or train longer \(max_epochs, warmup_epochs\)",
+        "Ask for less (a larger limit, a smaller --gamma), or train longer (--epochs)",
+    ),
+    (
+        r"compare predict_proba with a threshold of your own, or lower gamma",
+        "ask for less (a larger limit, a smaller --gamma), or merge it with another",
+    ),
+    (r"(about [\d,]+ calibration rows) would be needed", r"\1 (24 % of a table) would be needed"),
+    (r"\. Drop it from X, unless the model", ". Leave it out by --drop, unless the model"),
+    (
+        r"GPA is undefined: fewer than 2 of the (\d+) groups of sensitive_features have positives and negatives in "
+        r"y_true; pass more rows or merge groups",
+        r"Fewer than 2 of the \1 groups have test rows of several classes: too few to compare them. Merge groups, or "
+        r"take a table of more rows.",
+    ),
     (r"Raise batch_size or noise_floor, or lower code_size", "Lower --code-size"),
     (r"try another gamma, more epochs or another seed, and compare again", "try another --gamma or more --epochs"),
     (r"; keep some apart \(train_test_split\) and use those", "; use rows that were kept apart"),

@@ -152,7 +152,7 @@ def _say(released: Released, model: FittedModel, output: Path, keep: list[str], 
         )
     if released.alike and not released.exchangeable:
         lines.append(
-            f"{released.alike:,} rows have the values of an earlier row; they were taken for other people. Say "
+            f"Values of an earlier row stand in {released.alike:,} of the rows, which were taken for other people. Say "
             "--person with a column that names people if there is one."
         )
     if keep:

@@ -92,6 +92,14 @@ class DateFeature(NumberFeature):
             raise ValueError("held dates in fit and does not now; parse it first, as by pandas.to_datetime")
         return as_seconds(values)
 
+    def describe(self) -> str:
+        gaps = f", missing as {_day(self.fill)} and marked" if self.indicator else ""
+        return f"{self.kind}, mean {_day(self.center)}, standard deviation {self.scale / 86_400:.1f} days{gaps}"
+
+
+def _day(seconds: float) -> str:
+    return str(np.datetime64(int(seconds), "s").astype("datetime64[D]"))
+
 
 @dataclass(frozen=True)
 class CategoryFeature:

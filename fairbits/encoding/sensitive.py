@@ -107,7 +107,16 @@ def bin_labels(edges: list[float]) -> list[str]:
     texts = [label(edge) if abs(edge) < 1e9 and edge.is_integer() else f"{edge:.6g}" for edge in edges]
     if len(set(texts[:-1])) < len(edges) - 1:
         texts = [repr(edge) for edge in edges]
-    ends = [")"] * (len(edges) - 2) + ["]"]
+    return intervals(texts)
+
+
+def intervals(texts: list[str]) -> list[str]:
+    """Return `[a, b)` between each two edges, the last one closed.
+
+    >>> intervals(["1960", "1970", "1980"])
+    ['[1960, 1970)', '[1970, 1980]']
+    """
+    ends = [")"] * (len(texts) - 2) + ["]"]
     return [f"[{low}, {high}{end}" for low, high, end in zip(texts, texts[1:], ends, strict=False)]
 
 

@@ -45,9 +45,9 @@ def vanished_classes(predicted: np.ndarray, classes: Sequence[Any]) -> list[Warn
         return []
     return [
         VanishedClassWarning(
-            f"Never predicted for any of {len(predicted)} rows: class {', '.join(never)}. The model may have given it "
-            "up to keep the penalty low, or the class is rare; compare predict_proba with a threshold of your own, or "
-            "lower gamma."
+            f"Never the most probable class of any of {len(predicted)} rows: {', '.join(never)}. The model may have "
+            "given it up to keep the penalty low, or the class is rare; compare predict_proba with a threshold of your "
+            "own, or lower gamma."
         )
     ]
 

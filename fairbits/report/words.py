@@ -64,8 +64,8 @@ def price(record: Record) -> str:
         f"On {record['audit']['rows']:,} test rows the prediction from one draw has accuracy "
         f"{task['one_draw_accuracy']:.3f}{interval(record['audit'], 'one_draw_accuracy')} and AUC "
         f"{task['one_draw_auc']:.3f}{interval(record['audit'], 'one_draw_auc')}; an unprotected network has "
-        f"{plain['accuracy']:.3f} and {plain['auc']:.3f}; always saying the most frequent class is right in "
-        f"{constant['accuracy']:.3f}."
+        f"{plain['accuracy']:.3f} and {plain['auc']:.3f}; always saying the class most frequent in training is right "
+        f"in {constant['accuracy']:.3f}."
         + " By accuracy, one draw is no better than that." * idle
         + f" In brackets: intervals at {record['audit']['confidence']:.0%}." * bool(record["audit"].get("intervals"))
     )
@@ -97,7 +97,7 @@ def adversaries(record: Record) -> list[str]:
 def summary(record: Record) -> str:
     """Return the end of `fairbits fit`: a few lines for people who have never heard of mutual information."""
     task = record["task"]
-    sizes = ", ".join(f"{group} {n:,}" for group, n in task["group_sizes"].items())
+    sizes = "; ".join(f"{group} {n:,}" for group, n in task["group_sizes"].items())
     lines = [
         verdict(record),
         "",

@@ -15,6 +15,7 @@ from fairbits.encoding.columns import label as text_of
 from fairbits.workflow.files import TableFile
 from fairbits.workflow.groups import known_groups
 from fairbits.workflow.model import FittedModel
+from fairbits.workflow.recertify import fitted_on
 from fairbits.workflow.rows import RowReader, check_columns, no_column
 from fairbits.workflow.task import as_numbers, known_rows, sensitive_groups, split_groups, without_identifiers
 
@@ -23,6 +24,8 @@ BITS = (
     "If these bits are of a model of fairbits, audit the model itself: `fairbits audit TABLE --model MODEL` knows the "
     "chance of every bit, and proves more from the same rows than drawn bits can."
 )
+
+VOID = "These are the rows of the fit, and nothing that is said here holds. Audit with rows that played no part in it."
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,13 @@ def audit_model(
     groups = known_groups(model, table)
     y = None if label is None else _labels(model, table, label)[groups.known]
     reader = RowReader(model, table)
-    X, s = reader.encoded()[groups.known], groups.s
+    everything, s = reader.encoded(), groups.s
+    X, void = everything[groups.known], [VOID] * fitted_on(model, table, everything, groups.known)
     if y is not None:
         has = np.array([value is not None for value in y])
         X, s, y = X[has], s[has], np.array(list(y[has]), dtype=model.method.classes_.dtype)
     found = _quiet_audit(model.method, X, y, sensitive_features=s, probes=probes, confidence=confidence)
-    return Audits([found], [*reader.notes, *groups.notes])
+    return Audits([found], [*reader.notes, *groups.notes, *void])
 
 
 def _representation(

@@ -14,6 +14,9 @@ from fairbits.workflow.text import TextForm, text_form
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 DATE_SHARE = 0.95  # of the texts of a column that must be dates for it to be one
+NUMBER_SHARE = 0.5  # of the texts of a column that are numbers: it may be meant to be one
+OTHER_DATE = r"(\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))(\D|$)"
+AROUND_NUMBERS = r"[,\s'€$£%]"
 PIECE_ROWS = 50_000
 # Texts that stand for a missing value, as pandas takes them by default; columns that are carried along keep them.
 MISSING = [
@@ -109,10 +112,10 @@ class TableFile:
 
         All columns are parsed, for pandas only then minds a line that has too many.
         """
-        options = {"sep": form.separator, "index_col": False, "names": form.names, "header": 0, **options}
+        as_found = {"sep": form.separator, "decimal": form.decimal, "names": form.names, "header": 0}
         try:
             with form.opened() as text:
-                found = pd.read_csv(text, **options)
+                found = pd.read_csv(text, index_col=False, **as_found, **options)
                 yield from [found] if isinstance(found, pd.DataFrame) else found
         except (pd.errors.ParserError, ValueError, OverflowError) as error:
             raise ValueError(f"{self.path} cannot be read as a table: {str(error).strip().splitlines()[0]}") from None
@@ -162,7 +165,10 @@ def _check_names(names: list[str], path: Path) -> None:
             "first line holds values, put a line with the names of the columns above it."
         )
     if "" in names:
-        raise ValueError(f"Column {names.index('') + 1} of {path} has no name; give it one.")
+        raise ValueError(
+            f"Column {names.index('') + 1} of {path} has no name; give it one, or leave it out of the file (pandas "
+            "writes such a column unless told index=False)."
+        )
     if names and all(_is_number(name) for name in names):
         raise ValueError(f"The first line of {path} holds numbers, not names; put the names of the columns there.")
     if len(names) < 2:
@@ -186,7 +192,7 @@ def _checked(frame: pd.DataFrame, notes: list[str], path: Path) -> ReadTable:
     frame = frame.apply(_plain_numbers)
     if dates:
         notes = [*notes, f"Read as dates: {', '.join(dates)}."]
-    return ReadTable(frame, notes)
+    return ReadTable(frame, [*notes, *(note for name in frame.columns for note in _doubts(frame[name]))])
 
 
 def as_dates(texts: pd.Series) -> pd.Series:
@@ -194,11 +200,35 @@ def as_dates(texts: pd.Series) -> pd.Series:
     return pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True).dt.tz_localize(None)
 
 
+def _texts(column: pd.Series) -> pd.Series:
+    """Return the texts of a column; none, if it holds something else."""
+    if not (pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)):
+        return pd.Series(dtype=str)
+    return column.dropna().astype(str)
+
+
+def _doubts(column: pd.Series) -> list[str]:
+    """Say which columns of text may be meant to be dates or numbers; no value, for the model card repeats it."""
+    texts = _texts(column)
+    if not len(texts):
+        return []
+    if texts.head(100).str.match(OTHER_DATE).mean() >= DATE_SHARE:
+        return [f"{column.name} is read as text. If it is a date, write it as 2026-01-31."]
+    bare = texts.head(1000).str.replace(AROUND_NUMBERS, "", regex=True)
+    if pd.to_numeric(bare, errors="coerce").notna().mean() < NUMBER_SHARE:
+        return []
+    others = texts[pd.to_numeric(texts, errors="coerce").isna()]
+    if not len(others):
+        return []
+    return [
+        f"{column.name} is read as text: {len(others):,} of {len(texts):,} values are no numbers, the first in row "
+        f"{others.index[0] + 1}. If it is meant to be a number, make numbers of them or leave them empty."
+    ]
+
+
 def _holds_dates(column: pd.Series) -> bool:
     """Say whether nearly all texts of a column are dates."""
-    if not (pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)):
-        return False
-    texts = column.dropna().astype(str)
+    texts = _texts(column)
     if not len(texts) or not texts.head(100).str.match(r"\d{4}-\d{2}-\d{2}").mean() >= DATE_SHARE:
         return False
     return bool(as_dates(texts).notna().mean() >= DATE_SHARE)

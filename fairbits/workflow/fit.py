@@ -1,6 +1,7 @@
 """From a task to a model with its certificate, its audit, and the alternatives it was chosen among."""
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from fairbits.auditing import Audit, audit
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
 from fairbits.encoding import TableEncoder
-from fairbits.estimators import BinaryMIClassifier, VanillaClassifier
+from fairbits.estimators import BinaryMIClassifier, CollapsedCodeWarning, VanillaClassifier, VanishedClassWarning
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.workflow.alternatives import RIVALS, Contest, Scored
 from fairbits.workflow.task import Task
@@ -95,7 +96,8 @@ def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None)
         warnings.simplefilter("always")
         with step("training"):
             chosen = _fit(task, rows, options)
-        with step("unmitigated"):
+        with step("unmitigated"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             plain = _plain(task, train, options)
         warnings.simplefilter("ignore", SmallGroupWarning)  # test rows; of the calibration rows it has been said
         with step("audit"):
@@ -113,7 +115,8 @@ def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None)
         scored = _alternatives(contest, chosen, plain, found, step)
         with step("plane"):
             plane = contest.plane(chosen.model[-1])
-    concerns = list(dict.fromkeys(str(w.message) for w in caught if w.category.__module__.startswith("fairbits")))
+    said = [str(w.message) for w in caught if w.category.__module__.startswith("fairbits") and not _again(w, found)]
+    concerns = list(dict.fromkeys(_with_names(text, chosen.model[0].get_feature_names_out()) for text in said))
     return Fit(
         model=chosen.model,
         certificate=chosen.certificate,
@@ -127,6 +130,18 @@ def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None)
         test=test,
         concerns=concerns,
     )
+
+
+def _again(warning: warnings.WarningMessage, found: Audit) -> bool:
+    """Say whether the training warned of what the audit judges by rows that it has not seen."""
+    return issubclass(warning.category, (CollapsedCodeWarning, VanishedClassWarning)) and (
+        str(warning.message) not in found.concerns
+    )
+
+
+def _with_names(message: str, names: np.ndarray) -> str:
+    """Return a message with the names of encoded columns; the method itself knows their places only."""
+    return re.sub(r"column '(\d+)' of X", lambda found: f"column {str(names[int(found[1])])!r} of X", message)
 
 
 class _Chosen(NamedTuple):

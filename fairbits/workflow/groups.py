@@ -11,7 +11,7 @@ from fairbits.encoding.sensitive import SensitiveColumn
 from fairbits.workflow.files import TableFile
 from fairbits.workflow.model import FittedModel
 from fairbits.workflow.rows import check_columns
-from fairbits.workflow.task import UNKNOWN, as_groups, as_numbers
+from fairbits.workflow.task import UNKNOWN, as_groups
 
 LEAST_KNOWN = 0.5  # share of the rows; with fewer the column is probably another one
 
@@ -51,21 +51,20 @@ def known_groups(model: FittedModel, table: TableFile) -> KnownGroups:
 def _column(level: SensitiveColumn, column: pd.Series, bins: dict[str, list[float]], table: TableFile) -> pd.Series:
     """Return the names of groups, or numbers where the method itself cut numbers into groups."""
     if level.name in bins:
-        return as_groups(_numbers(level, column, table).to_frame(level.name), bins)[level.name]
+        column = column if column.dtype.kind == "M" else _numbers(level, column, table)
+        return as_groups(column.to_frame(level.name), bins)[level.name]
     if level.edges is None:
         return pd.Series([UNKNOWN if pd.isna(value) else label(value) for value in column], dtype=object)
     return _numbers(level, column, table)
 
 
 def _numbers(level: SensitiveColumn, column: pd.Series, table: TableFile) -> pd.Series:
-    if column.dtype.kind == "M":
-        column = pd.Series(as_numbers(column))
     numbers = pd.to_numeric(column.astype(object), errors="coerce").astype(np.float64)
     wrong = column[column.notna() & numbers.isna()]
     if len(wrong):
         raise ValueError(
-            f"The sensitive column {level.name!r} held numbers when the model was fitted; in row {wrong.index[0] + 1} "
-            f"of {table.path} it is {str(wrong.iloc[0])[:40]!r}."
+            f"The sensitive column {level.name!r} held numbers, or dates such as 2026-01-31, in the fit of the model; "
+            f"in row {wrong.index[0] + 1} of {table.path} it is {str(wrong.iloc[0])[:40]!r}."
         )
     return numbers.where(np.isfinite(numbers))
 

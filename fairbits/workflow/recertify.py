@@ -82,14 +82,10 @@ def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95,
         theta = torch.from_numpy(np.asarray(model.method.code_probabilities(X), dtype=np.float64))
         options: dict[str, Any] = {"confidence": confidence, "release": Release(draws)}
         certificate = certify_groups(theta, encoder, groups.s, **options)
-    fresh = not any(issubclass(w.category, TrainingRowsWarning) for w in caught) and not _fitted_on(
+    fresh = not any(issubclass(w.category, TrainingRowsWarning) for w in caught) and not fitted_on(
         model, table, everything, groups.known
     )
     notes = [*reader.notes, *groups.notes, *(str(w.message) for w in caught if _is_ours(w))]
-    if not fresh:
-        notes.append(
-            "These rows are those of the fit, or many of them: nothing that is said here holds. Take new ones."
-        )
     limit = model.limit if fresh and model.limit is not None and model.limit.draws == draws else None
     numbers = encoder.transform(groups.s)
     compared = [] if limit is None else _compare(model, limit, X, theta, numbers, certificate, groups.s)
@@ -102,7 +98,7 @@ def _is_ours(warning: warnings.WarningMessage) -> bool:
     return warning.category.__module__.startswith("fairbits") and not issubclass(warning.category, TrainingRowsWarning)
 
 
-def _fitted_on(model: FittedModel, table: TableFile, X: np.ndarray, known: np.ndarray) -> bool:
+def fitted_on(model: FittedModel, table: TableFile, X: np.ndarray, known: np.ndarray) -> bool:
     """Say whether this is the whole table that `fairbits fit` was given."""
     record = model.record or {}
     if "table" not in record:
@@ -195,7 +191,8 @@ def _verdict_words(found: Recertified, confidence: str) -> str:
         "of them played a part in the fit. That is for you to know: only whole tables are recognised.",
         NOT_CONTRADICTED: f"Not contradicted. These rows do not disprove what was {before}, and are too few, or not "
         "fair enough, to prove it again.",
-        NOT_FRESH: "Void: these are rows of the fit. Certify with rows that played no part in it.",
+        NOT_FRESH: "Void: these are rows of the fit, or many of them are, and nothing that is said here holds. Certify "
+        "with rows that played no part in it.",
         NOTHING_BEFORE: "There is no earlier certificate of such a release to compare with.",
     }[found.verdict]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fairbits.encoding import TableEncoder
-from fairbits.encoding.columns import as_codes, label
+from fairbits.encoding.columns import as_codes, column_kind, label
 from fairbits.encoding.features import CategoryFeature, Feature
 from fairbits.workflow.files import DATE_SHARE, TableFile, as_dates
 from fairbits.workflow.model import FittedModel
@@ -96,7 +96,7 @@ class RowReader:
         return numbers.astype(np.float64)
 
     def _dates(self, column: pd.Series) -> pd.Series:
-        if pd.api.types.is_datetime64_any_dtype(column):
+        if column_kind(column) == "date":  # or a duration, of a Parquet file
             return column
         dates = as_dates(column.astype("str"))
         wrong = (column.notna() & dates.isna()).to_numpy()

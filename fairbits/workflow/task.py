@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.encoding.columns import label as text_of
-from fairbits.encoding.sensitive import bin_labels, quantile_edges
+from fairbits.encoding.sensitive import bin_labels, intervals, quantile_edges
 
 MOST_CLASSES = 20
 FEWEST_ROWS = 200  # in all: a quarter of them certifies
@@ -51,6 +51,7 @@ def make_task(
     Rows without a label are left out; a missing sensitive value is a group of its own.
     """
     _check_columns(table, label, sensitive, drop)
+    whole = table.drop(columns=[label, *sensitive, *drop])
     table, notes = _labelled(table, label)
     y = _label(table[label])
     s, bins, more = sensitive_groups(table[list(sensitive)], n_bins)
@@ -58,10 +59,11 @@ def make_task(
     table, y, s = table[known].reset_index(drop=True), y[known], s[known].reset_index(drop=True)
     groups, sizes, said = split_groups(s, min_group_size)
     _check_sizes(sizes, min_group_size)
-    X = table.drop(columns=[label, *sensitive, *drop])
-    if not X.shape[1]:
+    _check_both_in_groups(y, s, groups, label)
+    if not whole.shape[1]:
         raise ValueError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
-    X, left_out = without_identifiers(X)
+    kept, left_out = without_identifiers(whole)
+    X = table[list(kept.columns)]
     return Task(X, y, s, label, groups, sizes, bins, [*notes, *more, *missing, *said, *left_out])
 
 
@@ -120,16 +122,15 @@ def sensitive_groups(s: pd.DataFrame, n_bins: int = 4) -> tuple[pd.DataFrame, di
     bins, notes = {}, []
     for name, column in s.items():
         known = column[~_unknown(column)]
-        if column.dtype.kind == "M":
-            notes.append(f"{name} is a date; its groups are intervals of days since 1970.")
         if known.dtype.kind in "iufM" and known.nunique() > MOST_NUMBERS:
             bins[str(name)] = quantile_edges(as_numbers(known), n_bins)
-            notes.append(f"{name} was cut into {len(bins[str(name)]) - 1} groups at its quantiles.")
+            what = f"{name} holds dates and" if column.dtype.kind == "M" else str(name)
+            notes.append(f"{what} was cut into {len(bins[str(name)]) - 1} groups at its quantiles.")
     return as_groups(s, bins), bins, notes
 
 
 def as_groups(s: pd.DataFrame, bins: dict[str, list[float]]) -> pd.DataFrame:
-    """Return sensitive columns with intervals in place of numbers and a group for what is missing.
+    """Return sensitive columns with intervals in place of numbers and dates, and a group for what is missing.
 
     >>> as_groups(pd.DataFrame({"age": [20, 35, None]}), {"age": [18.0, 30.0, 64.0]})["age"].tolist()
     ['[18, 30)', '[30, 64]', '(missing)']
@@ -139,10 +140,25 @@ def as_groups(s: pd.DataFrame, bins: dict[str, list[float]]) -> pd.DataFrame:
         unknown = _unknown(column)
         if edges := bins.get(str(name)):
             places = np.searchsorted(edges[1:-1], as_numbers(column), side="right")
-            groups[name] = np.where(unknown, UNKNOWN, np.array(bin_labels(edges))[places])
+            names = _date_labels(edges) if column.dtype.kind == "M" else bin_labels(edges)
+            groups[name] = np.where(unknown, UNKNOWN, np.array(names)[places])
         elif unknown.any():
             groups[name] = [UNKNOWN if gone else text_of(v) for v, gone in zip(column, unknown, strict=True)]
     return groups
+
+
+def _date_labels(edges: list[float]) -> list[str]:
+    """Return the names of intervals of days since 1970: dates, and times of day only where they are needed.
+
+    >>> _date_labels([-3653.0, 38.0, 11676.0])
+    ['[1960-01-01, 1970-02-08)', '[1970-02-08, 2001-12-20]']
+    """
+    times = (np.array(edges) * 86_400e6).round().astype("datetime64[us]")
+    for unit in ("D", "s", "us"):
+        texts = np.datetime_as_string(times, unit=unit, casting="unsafe").tolist()
+        if len(set(texts[:-1])) == len(edges) - 1:
+            return intervals(texts)
+    return bin_labels(edges)
 
 
 def known_rows(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[np.ndarray, list[str]]:
@@ -179,7 +195,7 @@ def split_groups(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[str, 
     small = _small(sizes, least)
     if small and s.shape[1] > 1:
         sizes = _sizes(s, "each")
-        listed = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+        listed = "; ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
         notes.append(f"Each sensitive column is on its own: nothing can be estimated for {listed}.")
     return "each" if small else "intersection", sizes, notes
 
@@ -192,8 +208,21 @@ def _check_sizes(sizes: dict[str, int], least: int) -> None:
         )
 
 
+def _check_both_in_groups(y: np.ndarray, s: pd.DataFrame, groups: str, label: str) -> None:
+    """Raise unless, of some class, at least two groups of every sensitive column have both members and others."""
+    for part in [s] if groups == "intersection" else [s[[name]] for name in s.columns]:
+        members = pd.crosstab([part[name] for name in part.columns], y)  # (groups, classes)
+        others = members.sum(axis=1).to_numpy()[:, None] - members.to_numpy()
+        if ((members.to_numpy() > 0) & (others > 0)).sum(axis=0).max() < 2:
+            raise ValueError(
+                f"{label!r} hardly differs within the groups of {', '.join(map(repr, part.columns))}: predicting the "
+                "one is telling the other, it cannot be predicted and forgotten at once. Name another label or another "
+                "sensitive column, or merge groups."
+            )
+
+
 def _small(sizes: dict[str, int], least: int) -> list[str]:
-    return [f"{name} ({size} rows)" for name, size in sizes.items() if size < least]
+    return [f"{name} ({size} row{'s' * (size > 1)})" for name, size in sizes.items() if size < least]
 
 
 def _sizes(s: pd.DataFrame, groups: str) -> dict[str, int]:

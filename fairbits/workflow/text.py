@@ -4,6 +4,7 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from typing import IO, BinaryIO, NamedTuple
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 BINARY_STARTS = {b"PK\x03\x04": "an Excel or zip file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"%PDF": "a PDF"}
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,(\d{1,2}|\d{4,})")  # three digits after a comma may be thousands
+DECIMAL_POINT = re.compile(r"[+-]?\d+\.\d+")
 SNIFFED_LINES = 50
 HEAD_BYTES = 2**18  # looked at to find separator and names; the rest is only known to be text
 BLOCK_BYTES = 2**20
@@ -25,13 +28,15 @@ class TextForm(NamedTuple):
     encoding: str
     separator: str
     names: list[str]
+    decimal: str = "."
 
     @property
     def notes(self) -> list[str]:
         """What was found out and is not the usual."""
         if self.separator == ",":
             return []
-        return [f"Columns are separated by {SEPARATORS.get(self.separator, repr(self.separator))}."]
+        decimal = ["Numbers have a decimal comma."] * (self.decimal == ",")
+        return [f"Columns are separated by {SEPARATORS.get(self.separator, repr(self.separator))}.", *decimal]
 
     def opened(self) -> IO[str]:
         """Return the decoded text, to be read from its beginning."""
@@ -50,7 +55,7 @@ def text_form(path: Path, separator: str | None, encoding: str | None) -> TextFo
         header = next(csv.reader(io.StringIO(head, newline=""), delimiter=separator), [])
     except csv.Error as error:
         raise ValueError(f"The first line of {path} cannot be read: {error}; is a quote in it never closed?") from None
-    return TextForm(path, encoding, separator, [name.strip() for name in header])
+    return TextForm(path, encoding, separator, [name.strip() for name in header], _decimal(head, separator))
 
 
 def is_compressed(path: Path) -> bool:
@@ -137,6 +142,18 @@ def _widths(lines: list[str], separator: str) -> Counter[int]:
         return Counter()
 
 
+def _decimal(head: str, separator: str) -> str:
+    """Return the decimal sign: a comma only where some number has one, none has a point, and it separates nothing."""
+    if separator == ",":
+        return "."
+    try:
+        rows = list(csv.reader(io.StringIO(head, newline=""), delimiter=separator))
+    except csv.Error:
+        return "."
+    cells = [cell.strip() for row in rows for cell in row]
+    return "," if any(map(DECIMAL_COMMA.fullmatch, cells)) and not any(map(DECIMAL_POINT.fullmatch, cells)) else "."
+
+
 def _separator(head: str, path: Path) -> str:
     """Return the separator that cuts the first lines into the most columns, the same number in each.
 
@@ -149,9 +166,7 @@ def _separator(head: str, path: Path) -> str:
         if not counts:
             continue
         width, agreeing = counts.most_common(1)[0]
-        if separator == " " and width not in _widths(lines[:1], separator):
-            continue
-        if agreeing >= 0.8 * counts.total():
+        if agreeing >= 0.8 * counts.total() and max(_widths(lines[:1], separator), default=0) > 1:  # the names, too
             columns[separator] = width
     best = max(
         columns, key=lambda separator: (columns[separator] > 1, separator != " ", columns[separator]), default=","

@@ -99,6 +99,7 @@ def test_rows_of_the_fit_are_void(place, fairbits, change):
     ended = fairbits("certify", "m", "again.csv")
     assert ended.code == 3
     assert "Void: these are rows of the fit" in ended.out
+    assert ended.out.count("of the fit") == 1
 
 
 def test_more_draws_tell_more_and_are_not_compared(place, fairbits):

@@ -93,12 +93,23 @@ def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path
     assert code == 3
     record = json.loads(capsys.readouterr().out)
     assert not record["certified"]
-    assert "No model could be certified" in record["refusal"]
+    assert "No model could be certified to --max-disparity 0.01" in record["refusal"]
     assert (tmp_path / "m" / "model" / "manifest.json").exists()
     for name in ("model_card.md", "report.html"):
         text = (tmp_path / "m" / name).read_text(encoding="utf-8")
         assert "could be certified to --max-disparity 0.01" in text
         assert "max_disparity=" not in text
+
+
+def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, capsys):
+    frame = pd.read_csv(table, sep=";")
+    frame.assign(title=np.where(frame.sex == "M", "Mr", "Ms")).to_csv(table, sep=";", index=False)
+    run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m")
+    out = " ".join(capsys.readouterr().out.split())
+    assert "column 'title=Mr' is one-to-one with sensitive column 'sex'" in out
+    assert "Leave it out by --drop, unless the model is meant to see it." in out
+    for name in ("model_card.md", "report.html", "audit.json"):
+        assert "from X" not in (tmp_path / "m" / name).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_people_may_be_named(place, fairbits):
 def test_rows_alike_in_one_table_are_different_people(place, fairbits):
     pd.concat([population(3, 5)] * 4).to_csv("alike.csv", index=False)
     ended = fairbits("transform", "m", "alike.csv", "-o", "a.csv")
-    assert "9 rows have the values of an earlier row" in ended.out
+    assert "Values of an earlier row stand in 9 of the rows" in ended.out
     ended = fairbits("transform", "m", "alike.csv", "-o", "b.csv", "--reuse")
     np.testing.assert_array_equal(bits("a.csv"), bits("b.csv"))
     assert "12 of these are of people with the values of others" in ended.out

@@ -46,6 +46,11 @@ def test_held_out_rows_of_tables_with_repeats_raise_no_alarm(load, split):
         assert known.come_back(row_hashes(b.to_numpy())) is None
 
 
+def test_new_rows_of_a_table_of_two_contents_raise_no_alarm():
+    x = (np.random.default_rng(0).random((2000, 1)) < 0.15).astype(float)
+    assert seen(x[:1400]).come_back(row_hashes(x[1400:])) is None
+
+
 def test_a_part_of_a_table_with_repeats_comes_back_by_its_index():
     x = pd.DataFrame(np.asarray(TableEncoder().fit_transform(load_compas().X)))
     train, _ = train_test_split(x, random_state=0)

@@ -196,7 +196,7 @@ def test_the_verdicts(record):
         ("history", "learning"),
         ("plane", "plane"),
         ("certificate", None),
-        ("task", None),
+        ("task", "data"),
         ("tested", None),
         ("best_epoch", None),
     ],
@@ -212,6 +212,13 @@ def test_a_missing_part_is_said(record, part, section, value):
     assert text.count("Not in this report") == (section is not None)
     if section:
         assert "Not in this report" in text.split(f'id="{section}"')[1].split("</section>")[0]
+
+
+def test_what_the_audit_minds_of_its_few_rows_is_not_said_of_the_fit(record):
+    audit = {**record["audit"], "concerns": ["Group 'c' has 7 calibration rows"]}
+    text = Parsed(page({**record, "audit": audit, "concerns": ["Too few epochs."]})).text
+    assert "Too few epochs." in text
+    assert "7 calibration rows" not in text
 
 
 def test_audits_of_other_representations_have_a_page():

@@ -65,6 +65,46 @@ def test_quoted_separators_do_not_count(write):
     assert frame.job.tolist() == ["clerk, senior; old", "a;b;c"]
 
 
+def test_a_decimal_comma_is_found_and_said(write):
+    content = "a;b;c\n1,5;x;3\n-0,25;y;4\n1,125;z;5\n"
+    table = TableFile(write(content))
+    assert table.read().frame.a.tolist() == [1.5, -0.25, 1.125]
+    assert table.read().frame.c.tolist() == [3, 4, 5]
+    assert [piece.a.tolist() for piece in table.pieces(["a"])] == [[1.5, -0.25, 1.125]]
+    assert "Numbers have a decimal comma." in table.notes
+
+
+@pytest.mark.parametrize("content", ["a;b\n1,125;x\n2,500;y\n", "a;b\n1,5;0.5\n2,5;0.7\n"], ids=["thousands", "both"])
+def test_a_comma_that_may_be_something_else_is_left_alone(write, content):
+    assert read_file(write(content)).frame.a.tolist() == [line.split(";")[0] for line in content.splitlines()[1:]]
+
+
+def test_texts_that_may_be_meant_as_numbers_or_dates_are_named(write):
+    rows = "".join(f"{i},18/03/20{10 + i},word {i}\n" for i in range(20))
+    notes = read_file(write("pay,hired,other\n" + rows + "EUR 7,19/03/2030,word\n,,\n")).notes
+    assert len(notes) == 2
+    assert "pay is read as text: 1 of 21 values are no numbers, the first in row 21." in notes[0]
+    assert notes[1] == "hired is read as text. If it is a date, write it as 2026-01-31."
+    assert "EUR" not in notes[0]  # what stands in a cell is not for the model card
+
+
+@pytest.mark.parametrize(
+    ("value", "named"), [("1,234.50 €", True), ("$12", True), ("12 %", True), ("1.234,5", True), ("A12", False)]
+)
+def test_numbers_with_signs_around_them_are_named(write, value, named):
+    notes = read_file(write("a;b\n" + f"{value};x\n" * 20)).notes
+    assert any("20 of 20 values are no numbers" in note for note in notes) == named
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [("31.1.26", True), ("01/31/2026 10:30", True), ("2026/01/31", True), ("123-45-6789", False), ("1.2.3", False)],
+)
+def test_dates_of_other_kinds_are_named(write, value, named):
+    notes = read_file(write("a,b\n" + f"{value},x\n" * 20)).notes
+    assert bool(notes) == named
+
+
 def test_dates_are_dates_and_said(write):
     rows = "".join(f"2024-0{1 + i % 9}-11,2024-01-01T10:00:00,{i},12/31/2024\n" for i in range(20))
     table = read_file(write("day,time,n,american\n" + rows))

@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from fairbits.estimators import SaturatedPenaltyWarning, VanishedClassWarning
 from fairbits.report.words import ASSUMPTIONS, model_card, summary, verdict
 from fairbits.workflow import alternatives
 from fairbits.workflow import fit as fitting
@@ -146,6 +148,24 @@ def test_a_fixed_gamma_has_a_certificate_and_no_promise(task):
     assert not fit.tested
     path = {a.gamma: a.chosen for a in fit.alternatives if a.name == "BinaryMI"}
     assert path == {0.2: True, **dict.fromkeys(PATH, False)}
+
+
+def test_only_the_chosen_model_is_minded_and_vanished_classes_by_the_test_rows(task, monkeypatch):
+    def warns(name, category, words):
+        original = getattr(fitting, name)
+
+        def loud(*arguments):
+            warnings.warn(words, category, stacklevel=2)
+            return original(*arguments)
+
+        monkeypatch.setattr(fitting, name, loud)
+
+    warns("_plain", SaturatedPenaltyWarning, "of the unmitigated model")
+    warns("_fit", VanishedClassWarning, "of the training rows")
+    warns("_fit", SaturatedPenaltyWarning, "of the chosen model")
+    concerns = fit_task(task, FitOptions(gamma=0.2, **BRIEF)).concerns
+    assert "of the chosen model" in concerns
+    assert not {"of the unmitigated model", "of the training rows"} & set(concerns)
 
 
 def test_the_record_is_json_and_holds_no_seed(certified, task):

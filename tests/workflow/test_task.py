@@ -100,17 +100,35 @@ def test_columns_that_number_or_name_the_rows_are_left_out():
         make_task(table(id=np.arange(400)), "approved", ["sex"], drop=["income", "job", "age"])
 
 
+def test_a_column_that_numbers_the_rows_is_left_out_where_rows_are_left_out():
+    label = pd.Series(np.random.default_rng(1).choice(["yes", "no"], 400), dtype=object)
+    label[50:80] = None
+    task = make_task(table(id=np.arange(400), approved=label), "approved", ["sex"])
+    assert "id" not in task.X
+    assert len(task.X) == 370
+
+
 def test_dates_of_birth_are_sensitive_too():
     born = pd.to_datetime("1950-01-01") + pd.to_timedelta(np.random.default_rng(0).integers(0, 20000, 400), "D")
     task = make_task(table(born=born), "approved", ["born"])
     assert len(task.group_sizes) == 4
-    assert any("date" in note for note in task.notes)
+    assert task.notes == ["born holds dates and was cut into 4 groups at its quantiles."]
+    ages = [name.strip("[])").split(", ") for name in task.group_sizes]
+    for (low, high), (name, size) in zip(ages, task.group_sizes.items(), strict=True):
+        last = name.endswith("]")
+        assert ((born >= low) & (born <= high if last else born < high)).sum() == size
+
+
+def test_times_within_a_day_are_told_apart():
+    met = pd.Timestamp("2024-05-01") + pd.to_timedelta(np.arange(400), "min")
+    names = list(make_task(table(met=met), "approved", ["met"], n_bins=2).group_sizes)
+    assert names == ["[2024-05-01T00:00:00, 2024-05-01T03:20:00)", "[2024-05-01T03:20:00, 2024-05-01T06:39:00]"]
 
 
 many = np.arange(400).astype(str)
 BAD = {
     "label unknown": ({}, "aproved", ["sex"], "did you mean 'approved'"),
-    "sensitive unknown": ({}, "approved", ["gender"], "The table has no column 'gender'; it has income"),
+    "sensitive unknown": ({}, "approved", ["gender"], "The table has no column 'gender'; its first line names income"),
     "none sensitive": ({}, "approved", [], "Name at least one sensitive column"),
     "both": ({}, "approved", ["approved"], "is the label and sensitive at once"),
     "twice": ({}, "approved", ["sex", "sex"], "named twice"),
@@ -119,6 +137,13 @@ BAD = {
     "rare class": ({"approved": [1] * 5 + [0] * 395}, "approved", ["sex"], "Only 5 rows have the label 1;"),
     "a thousand groups": ({"sex": many}, "approved", ["sex"], "more than 50 groups"),
     "one group": ({"sex": "F"}, "approved", ["sex"], "'sex' has only one group, 'F'"),
+    "a copy of the label": ({"sex": np.arange(400) % 2, "approved": np.arange(400) % 2}, "approved", ["sex"], "hardly"),
+    "two classes in one group": (
+        {"sex": ["A"] * 200 + ["B"] * 200, "approved": [1] * 100 + [0] * 300},
+        "approved",
+        ["sex"],
+        "'approved' hardly differs within the groups of 'sex'",
+    ),
     "tiny group": ({"sex": ["X"] * 3 + ["F"] * 200 + ["M"] * 197}, "approved", ["sex"], "too small to protect: X"),
 }
 

@@ -38,7 +38,7 @@ STATISTICS = (
     "{confidence:.0%}, from all audited rows. Each statement holds on its own, not all of them together. An interval "
     "may reach beyond the certificate: it knows half of the rows, and only what this probe does with them."
 )
-ROWS = ("rows", "smallest group")
+NUMBER_ROOM = 0.25  # of the axis: the width of a number beside its mark on a narrow screen
 AGAIN = (
     "The proof once more, on rows that played no part in choosing the model; they are the calibration rows here. These "
     "bounds may lie above a limit that was asked for: its proof rests on the other calibration rows, and fewer rows "
@@ -104,7 +104,9 @@ def _axis(rows: list[dict[str, Any]], ends: list[dict[str, Any]], guessing: floa
     """Draw intervals of the probes above one another, with guessing and the certificate as vertical lines."""
     order = [*(end["row"] for end in ends[::-1]), *(row["row"] for row in rows)]
     values = [guessing, *(end["value"] for end in ends), *(row[end] for row in rows for end in ("low", "high"))]
-    x = alt.X("value:Q", title="balanced accuracy (dashed: guessing)", scale=scale(min(values), max(values)))
+    low, high = min(values), max(values)
+    high = max(high, max(end["value"] for end in ends) + NUMBER_ROOM * (high - low))
+    x = alt.X("value:Q", title="balanced accuracy (dashed: guessing)", scale=scale(low, high))
     y = alt.Y("row:N", sort=order, title=None, axis=alt.Axis(labelLimit=170, grid=True))
     kinds = alt.Scale(domain=[True, False], range=[BLUE, GREY])
     marks: dict[str, Any] = {"y": y, "color": alt.Color("released:N", scale=kinds, legend=None), "tooltip": ATTACK}
