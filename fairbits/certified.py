@@ -181,10 +181,16 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
     def _promise(self) -> str:
         parts = []
         if self.max_disparity is not None:
-            parts.append(f"a demographic-parity gap of at most {self.max_disparity:g} of any decision made from it")
+            parts.append(
+                "the rates of any decision made from one draw of the code, or from the predicted class, differ between "
+                f"two groups by at most {self.max_disparity:g}"
+            )
         if self.max_information is not None:
-            parts.append(f"at most {self.max_information:g} bits about the sensitive features")
-        return f"for the code of one draw, and for the predicted class: {' and '.join(parts)}."
+            parts.append(
+                f"one draw of the code, or the predicted class, tells at most {self.max_information:g} bits about the "
+                "groups"
+            )
+        return f"{'; and '.join(parts)}."
 
     def _refusal(self, failed: _Claim) -> str:
         limit = "max_disparity" if failed.kind == "total_variation" else "max_information"

@@ -38,7 +38,7 @@ def verdict(record: Record) -> str:
             f"from one draw of the code differ between two groups by at most {gap:.3f}."
         )
     return (
-        f"Certified at {confidence} confidence, {certificate['promise']} The rows that chose the model put it at a gap "
+        f"Certified at {confidence} confidence: {certificate['promise']} The rows that chose the model put it at a gap "
         f"of {gap:.3f} and {certificate['information']:.4f} bits at most, which describes it and is no second promise."
     )
 
@@ -81,7 +81,7 @@ def adversaries(record: Record) -> list[str]:
     """Say for every sensitive column how well it can be told from one draw: reached, and proved impossible."""
     lines, sure = [], f"{record['audit']['confidence']:.0%} confidence"
     for found in record["audit"]["adversaries"]:
-        most = "" if found["at_most"] is None else f"; nobody can do better than {found['at_most']:.3f}"
+        most = "" if found["at_most"] is None else f"; these rows prove that nobody passes {found['at_most']:.3f}"
         guess = f"a guess reaches {found['chance']:.3f}"
         if found["reached"] > found["chance"]:
             said = (

@@ -91,7 +91,8 @@ def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None)
     """Split the rows, fit, certify, and audit on rows that played no part."""
     step = _Steps(tuple(name for name in STEPS if name != "path" or options.gamma is not None), on_step)
     rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=options.seed)
-    train = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=options.seed)[0]
+    train, held = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=options.seed)
+    _check_parts(task, {"training": train, "calibration": held, "test": test})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with step("training"):
@@ -142,6 +143,19 @@ def _again(warning: warnings.WarningMessage, found: Audit) -> bool:
 def _with_names(message: str, names: np.ndarray) -> str:
     """Return a message with the names of encoded columns; the method itself knows their places only."""
     return re.sub(r"column '(\d+)' of X", lambda found: f"column {str(names[int(found[1])])!r} of X", message)
+
+
+def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
+    """Raise before hours of work if a part of the rows lacks a class or a group."""
+    columns = {f"the label {task.label}": task.y, **{str(name): task.s[name].to_numpy() for name in task.s}}
+    for name, values in columns.items():
+        for part, rows in parts.items():
+            missing = set(values.tolist()) - set(values[rows].tolist())
+            if missing:
+                raise ValueError(
+                    f"None of the {len(rows):,} {part} rows has {min(map(str, missing))!r} in {name}: it is too rare. "
+                    "Merge it with another, or leave its rows out."
+                )
 
 
 class _Chosen(NamedTuple):

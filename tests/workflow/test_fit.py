@@ -131,6 +131,17 @@ def test_a_sensitive_number_has_as_many_groups_as_were_asked_for(task):
     assert set(group_numbers(halved)[:, 0]) == {0, 1}
 
 
+def test_a_part_without_a_class_or_a_group_is_told_before_training(task):
+    test = np.arange(100)
+    rare = dataclasses.replace(task, y=np.where(np.arange(len(task.y)) == 500, "odd", task.y))
+    parts = {"training": np.arange(400, 900), "test": test}
+    with pytest.raises(ValueError, match="None of the 100 test rows has 'odd' in the label paid"):
+        fitting._check_parts(rare, parts)
+    alone = task.s.assign(sex=np.where(np.arange(len(task.y)) == 500, "X", task.s.sex))
+    with pytest.raises(ValueError, match="test rows has 'X' in sex: it is too rare"):
+        fitting._check_parts(dataclasses.replace(task, s=alone), parts)
+
+
 def test_an_impossible_limit_is_refused_with_the_safest_model(task):
     fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF))
     assert not fit.certified
@@ -197,7 +208,7 @@ def test_the_words_say_what_the_numbers_say(certified, task):
     fit, options, _ = certified
     record = fit_record(fit, task, options, "table.csv")
     text, card = summary(record), model_card(record)
-    assert text.startswith("Certified at 95% confidence, for the code of one draw")
+    assert text.startswith("Certified at 95% confidence: the rates of any decision made from one draw of the code")
     assert f"{fit.certificate.total_variation:.3f}" in text
     assert f"accuracy {fit.audit.task['one_draw_accuracy']:.3f}" in text
     for group, size in task.group_sizes.items():
