@@ -117,11 +117,12 @@ def test_a_coarse_code_keeps_what_tells_the_label(fitted):
     model, X, _ = fitted
     X_new, y_new, _ = problem(2000, seed=3)
     cells = fit_coarse_code(model, X, 4)
-    model.random_state = None
-    own = (model.sampled_proba(X_new).argmax(1) == y_new).mean()
-    out = model.transform(X_new, coarse=cells).ravel()
-    majority = np.array([np.bincount(y_new[out == c], minlength=2).argmax() for c in range(4)])
-    assert (majority[out] == y_new).mean() > own - 0.02
+    words = np.indices([2] * 6).reshape(6, -1).T
+    theta = model.code_probabilities(X_new)[:, None]
+    chance = np.where(words, theta, 1 - theta).prod(-1)  # (n, words): accuracies in expectation, without luck of a draw
+    own = (chance * (model.decode(words).argmax(1) == y_new[:, None])).sum(1).mean()
+    mass = np.array([[chance[y_new == y][:, cells(words) == c].sum() for y in (0, 1)] for c in range(4)])
+    assert mass.max(1).sum() / mass.sum() > own - 0.02
 
 
 def test_a_wide_hard_code_is_vacuous_and_its_coarse_code_is_not():
