@@ -18,7 +18,7 @@ from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, binary_
 from fairbits.encoding import SeenRows, row_hashes, take_rows
 from fairbits.estimators import BinaryMIClassifier, fit_stack
 
-GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99)
+GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
 
 
 class NotCertifiedError(ValueError):
