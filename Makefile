@@ -32,7 +32,7 @@ proof: $(INSTALLED)  ## what the certificate is worth on real data; keeps what i
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[experiments,report,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[experiments,report,export,dev]'
 	touch $@
 
 clean:

@@ -22,6 +22,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
 SHIPPED = Path(__file__).resolve().parent.parent / "fairbits" / "datasets" / "_data"
 
@@ -77,10 +78,12 @@ BANK_NUMBERS = {"age", "balance", "day", "duration", "campaign", "pdays", "previ
 Rows = Iterable[Iterable[object]]
 
 
-def csv_bytes(header: list[str], rows: Rows, delimiter: str = ",", quoting: int = csv.QUOTE_MINIMAL) -> bytes:
+def csv_bytes(
+    header: list[str], rows: Rows, delimiter: str = ",", quoting: Literal[0, 1, 2, 3] = csv.QUOTE_MINIMAL
+) -> bytes:
     """Return a table as UTF-8 text with LF line ends."""
     text = io.StringIO()
-    writer = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\n")  # type: ignore[arg-type]
+    writer = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)
     return text.getvalue().encode()

@@ -11,7 +11,7 @@ from fairbits.certificate.certify import (
 )
 from fairbits.certificate.contradiction import ProvedGap, proved_gap
 from fairbits.certificate.record import Certificate, GroupBounds
-from fairbits.certificate.release import Release, binary_digits
+from fairbits.certificate.release import Release, binary_digits, system_uniforms
 
 __all__ = [
     "Certificate",
@@ -27,4 +27,5 @@ __all__ = [
     "column_titles",
     "fitted_code",
     "proved_gap",
+    "system_uniforms",
 ]

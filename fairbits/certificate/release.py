@@ -1,6 +1,7 @@
 """What leaves the house: how many draws, how much extra noise, which coarsening."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
@@ -12,6 +13,11 @@ from torch import Tensor
 
 NAMED_BITS = 16  # up to here a coarse code is named in the record by all its words
 COARSE_DRAWS = 64  # codes drawn per row to learn how often it falls into each cell
+
+
+def system_uniforms(n: int, m: int) -> np.ndarray:
+    """Return fresh uniforms in [0, 1) from the operating system, (n, m): no seed makes them again."""
+    return np.frombuffer(os.urandom(4 * n * m), np.uint32).reshape(n, m) * 2.0**-32
 
 
 @dataclass(frozen=True)

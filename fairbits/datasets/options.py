@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,8 +28,10 @@ def check_count(argument: str, value: object, least: int = 1) -> None:
 
 def check_number(argument: str, value: object, low: float = -np.inf, high: float = np.inf) -> None:
     """Raise unless the value is a finite number between low and high, both included."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or not low <= value <= high:  # type: ignore[call-overload,operator]
+    number = math.nan
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        number = float(value)
+    if not (math.isfinite(number) and low <= number <= high):
         between = "" if np.isinf([low, high]).all() else f" between {low:g} and {high:g}"
         raise ValueError(f"{argument}={value!r} is not possible: pass a finite number{between}")
 

@@ -1,6 +1,5 @@
 """What the methods with a stochastic code share: the penalised loss, drawing, measuring."""
 
-import os
 import warnings
 from dataclasses import dataclass
 from numbers import Integral
@@ -14,7 +13,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from fairbits.certificate import Certificate, Release, certify
+from fairbits.certificate import Certificate, Release, certify, system_uniforms
 from fairbits.encoding import index_hashes
 from fairbits.estimators.base import InvariantClassifier, log_softmax
 from fairbits.estimators.cells import add_cells, independence_ratio, joint_groups, log_label_shares, weigh_cells
@@ -293,7 +292,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     def _uniforms(self, n: int, m: int) -> np.ndarray:
         """Return fresh uniforms in [0, 1): from the operating system, or from the seed when there is one."""
         if self.random_state is None:
-            return np.frombuffer(os.urandom(4 * n * m), np.uint32).reshape(n, m) * 2.0**-32
+            return system_uniforms(n, m)
         return check_random_state(self.random_state).random_sample((n, m))
 
     def __sklearn_tags__(self):

@@ -4,6 +4,7 @@ import inspect
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 
 def with_gradient(x: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
@@ -53,10 +54,10 @@ def batch_first(batch_size: int, dims: tuple[int | None, ...], tensors: tuple[Te
     ]
 
 
-def signature_once(function: type) -> type:
+def signature_once(function: type[Function]) -> type[Function]:
     """Decorate an autograd function: torch asks for forward's signature at every call, here it finds it ready made.
 
     Inspecting takes longer than the arithmetic of a small batch.
     """
-    function.forward.__signature__ = inspect.signature(function.forward)  # type: ignore[attr-defined]
+    function.forward.__dict__["__signature__"] = inspect.signature(function.forward)
     return function

@@ -1,6 +1,5 @@
 """Hand out codes: one draw per person, entered in the ledger before it leaves."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairbits.certificate import Release
+from fairbits.certificate import Release, system_uniforms
 from fairbits.encoding.columns import label
 from fairbits.workflow.files import PIECE_ROWS, TableFile
 from fairbits.workflow.ledger import ODD, Ledger, repeats_apart
@@ -136,7 +135,7 @@ def _drawn(
     for piece in reader.pieces(verbatim=people):
         content = _named(piece.carried, reader) if people else [row.tobytes() for row in piece.X]
         numbers.append(ledger.number(content))
-        codes.append(np.packbits(Release().draw(model.method.code_probabilities(piece.X), _uniforms), axis=1))
+        codes.append(np.packbits(Release().draw(model.method.code_probabilities(piece.X), system_uniforms), axis=1))
         on_rows(reader.rows)
     return np.concatenate(numbers), np.concatenate(codes)
 
@@ -149,11 +148,6 @@ def _named(carried: pd.DataFrame, reader: RowReader) -> list[bytes]:
         row = reader.rows - len(texts) + int(np.flatnonzero(nameless)[0]) + 1
         raise ValueError(f"Row {row} of {reader.table.path} has nothing in {', '.join(carried.columns)}: who is it?")
     return ["\x1f".join(row).encode() for row in texts.itertuples(index=False)]
-
-
-def _uniforms(n: int, m: int) -> np.ndarray:
-    """Return fresh uniforms in [0, 1) from the operating system: no seed makes them again."""
-    return np.frombuffer(os.urandom(4 * n * m), np.uint32).reshape(n, m) * 2.0**-32
 
 
 def _refusal(spent: np.ndarray, model: FittedModel, people: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 from fairbits.records import replace_file
@@ -42,13 +43,11 @@ def paper_sections(records: Iterable[Record]) -> list[Section]:
 
 
 def _figures(records: list[Record], output: Path) -> list[Path]:
-    try:
-        import vl_convert  # noqa: F401  what altair saves files with
-
-        from fairbits.report.paper.charts import write_charts
-    except ImportError:
+    if not all(find_spec(name) for name in ("altair", "vl_convert")):  # what draws, and what it saves files with
         print("No figures: install fairbits with the extra 'report' to draw them.", file=sys.stderr)
         return []
+    from fairbits.report.paper.charts import write_charts
+
     return write_charts(records, output)
 
 

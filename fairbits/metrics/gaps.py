@@ -2,22 +2,23 @@
 
 from collections.abc import Mapping
 from itertools import combinations
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
-__all__ = [
-    "discrimination",
-    "discrimination_curve_area",
-    "group_pairwise_accuracy_gap",
-    "paper_objective",
-    "random_guess_distance",
-]
-
-MAX_GROUPS = 1000  # time grows with the pairs of groups; more is a continuous column by mistake
+from fairbits.metrics.arguments import (
+    as_groups,
+    as_labels,
+    as_scores,
+    check_classes,
+    check_rows,
+    check_thresholds,
+    columns_of,
+    encoded,
+    is_soft,
+)
 
 
 def group_pairwise_accuracy_gap(y_true: Any, y_score: Any, *, sensitive_features: Any) -> float:
@@ -43,11 +44,11 @@ def group_pairwise_accuracy_gap(y_true: Any, y_score: Any, *, sensitive_features
     >>> group_pairwise_accuracy_gap([1, 0, 1, 0], [0.9, 0.6, 0.5, 0.1], sensitive_features=list("aabb"))
     1.0
     """
-    scores = _scores(y_score, "y_score")
-    labels, classes = _labels(y_true, "y_true")
-    _check_rows("y_true", len(classes), "y_score", len(scores))
-    _check_classes(labels, scores.shape[1])
-    groups, n_groups = _groups(sensitive_features, "y_score", len(scores))
+    scores = as_scores(y_score, "y_score")
+    labels, classes = as_labels(y_true, "y_true")
+    check_rows("y_true", len(classes), "y_score", len(scores))
+    check_classes(labels, scores.shape[1])
+    groups, n_groups = as_groups(sensitive_features, "y_score", len(scores))
     columns = enumerate(scores.T) if scores.shape[1] > 1 else [(1, scores[:, 0])]
     gaps = [_pairwise_gap(column, classes == c, groups, n_groups) for c, column in columns]
     if np.isnan(gaps).all():
@@ -75,13 +76,13 @@ def discrimination(y_pred: Any, *, sensitive_features: Any) -> float:
     >>> discrimination([1, 1, 1, 0], sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    if _is_soft(y_pred):
-        scores = _scores(y_pred, "y_pred")
-        groups, n_groups = _groups(sensitive_features, "y_pred", len(scores))
+    if is_soft(y_pred):
+        scores = as_scores(y_pred, "y_pred")
+        groups, n_groups = as_groups(sensitive_features, "y_pred", len(scores))
         sums = np.array([np.bincount(groups, column) for column in scores.T])  # (C, K)
     else:
-        labels, classes = _labels(y_pred, "y_pred")
-        groups, n_groups = _groups(sensitive_features, "y_pred", len(classes))
+        labels, classes = as_labels(y_pred, "y_pred")
+        groups, n_groups = as_groups(sensitive_features, "y_pred", len(classes))
         cells = np.bincount(classes * n_groups + groups, minlength=len(labels) * n_groups)
         sums = cells.reshape(-1, n_groups)
     return float(np.ptp(sums / np.bincount(groups), axis=1).max())
@@ -106,9 +107,9 @@ def discrimination_curve_area(y_score: Any, *, sensitive_features: Any, n_thresh
     >>> round(discrimination_curve_area([0.5, 0.7, 0.1, 0.3], sensitive_features=["a", "a", "b", "b"]), 6)
     0.4
     """
-    scores = _scores(y_score, "y_score")
-    _check_thresholds(n_thresholds, scores)
-    groups, n_groups = _groups(sensitive_features, "y_score", len(scores))
+    scores = as_scores(y_score, "y_score")
+    check_thresholds(n_thresholds, scores)
+    groups, n_groups = as_groups(sensitive_features, "y_score", len(scores))
     return max(_area(_sorted_cells(column, groups, n_groups), n_thresholds) for column in scores.T)
 
 
@@ -123,11 +124,11 @@ def random_guess_distance(s_true: Any, s_pred: Any) -> float:
     >>> random_guess_distance(["a", "a", "a", "b"], ["a", "a", "a", "b"])
     0.25
     """
-    true, predicted = _columns(s_true, "s_true"), _columns(s_pred, "s_pred")
+    true, predicted = columns_of(s_true, "s_true"), columns_of(s_pred, "s_pred")
     if len(true) != len(predicted):
         raise ValueError(f"s_true has {len(true)} columns and s_pred {len(predicted)}; pass the same columns")
     hits = np.all([_hits(*pair) for pair in zip(true, predicted, strict=True)], axis=0)
-    groups, _ = _groups(s_true, "s_pred", len(hits), name="s_true")
+    groups, _ = as_groups(s_true, "s_pred", len(hits), name="s_true")
     return float(abs(hits.mean() - np.bincount(groups).max() / len(hits)))
 
 
@@ -179,126 +180,9 @@ def _sorted_cells(values: NDArray, codes: NDArray, n_codes: int) -> list[NDArray
 
 def _hits(true: Any, predicted: Any) -> NDArray:
     """Return which rows are predicted right."""
-    (labels, t), (guesses, p) = _encode(true, "s_true"), _encode(predicted, "s_pred")
-    _check_rows("s_pred", len(p), "s_true", len(t))
+    (labels, t), (guesses, p) = encoded(true, "s_true"), encoded(predicted, "s_pred")
+    check_rows("s_pred", len(p), "s_true", len(t))
     same = np.array([[bool(label == guess) for guess in guesses] for label in labels])
     if not same.any():
         raise ValueError(f"s_pred has no label of s_true: {guesses[:3]} against {labels[:3]}; code both the same way")
     return same[t, p]
-
-
-def _scores(values: Any, name: str) -> NDArray:
-    """Return finite floats of shape (n, C), C = 1 for one dimension."""
-    try:
-        scores = np.asarray(values)
-        scores = scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers without missing values: {error}") from error
-    if scores.ndim not in (1, 2) or scores.size == 0:
-        raise ValueError(f"{name} must have shape (n,) or (n, C) with n > 0, got {scores.shape}; reshape it")
-    if not np.isfinite(scores).all():
-        row = np.argwhere(~np.isfinite(scores))[0, 0]
-        raise ValueError(f"{name} is {scores[row]} in row {row}; drop or fill rows with NaN or infinity")
-    return scores.reshape(len(scores), -1)
-
-
-def _is_soft(y_pred: Any) -> bool:
-    """Return whether predictions are numbers to average rather than labels to count."""
-    kind = getattr(getattr(y_pred, "dtype", None), "kind", None)  # pandas' nullable floats become objects
-    values = np.asarray(y_pred, dtype=float if kind == "f" else None)
-    fractional = values.dtype.kind == "f" and bool((values % 1 != 0).any())
-    return fractional or (values.ndim == 2 and values.shape[1] > 1)
-
-
-def _groups(values: Any, other: str, n_rows: int, name: str = "sensitive_features") -> tuple[NDArray[np.intp], int]:
-    """Return each row's group 0..K-1 and K >= 2; several columns intersect."""
-    first, *more = [_encode(column, name) for column in _columns(values, name)]
-    labels, codes = first
-    for inner, inner_codes in more:
-        labels, codes = np.unique(codes * len(inner) + inner_codes, return_inverse=True)  # cells with rows
-    _check_rows(name, len(codes), other, n_rows)
-    if len(labels) < 2:
-        raise ValueError(f"{name} has one group, {first[0]}; pass rows of at least 2 groups")
-    if len(labels) > MAX_GROUPS:
-        raise ValueError(f"{name} has {len(labels)} groups, over {MAX_GROUPS}; bin numbers or merge groups")
-    return codes, len(labels)
-
-
-def _labels(values: Any, name: str) -> tuple[list, NDArray[np.intp]]:
-    columns = _columns(values, name)
-    if len(columns) != 1:
-        raise ValueError(f"{name} has {len(columns)} columns; pass one label per row")
-    return _encode(columns[0], name)
-
-
-def _columns(values: Any, name: str) -> list[Any]:
-    """Return the columns of a frame, series, array or list; lists as objects, lest NaN turn into text."""
-    if hasattr(values, "columns"):
-        return [values[column] for column in values.columns]
-    if hasattr(values, "factorize") or hasattr(values, "to_list"):
-        return [values]
-    array = values if isinstance(values, np.ndarray) else np.asarray(values, dtype=object)
-    if array.ndim not in (1, 2) or array.size == 0:
-        raise ValueError(f"{name} must have shape (n,) or (n, columns), got {array.shape}; reshape it")
-    return list(array.reshape(len(array), -1).T)
-
-
-def _encode(column: Any, name: str) -> tuple[list, NDArray[np.intp]]:
-    """Return the sorted labels of a column and each row's position among them."""
-    if hasattr(column, "factorize"):  # pandas, without a pass over Python objects
-        codes, found = column.factorize()
-        labels = [*found, None] if (codes < 0).any() else list(found)
-    elif isinstance(column, np.ndarray) and column.dtype != object:
-        found, codes = _unique(column)
-        labels = list(found)
-    else:  # polars, lists, objects: hashing is far faster than np.unique's comparisons
-        values = column.to_list() if hasattr(column, "to_list") else column.tolist()
-        position = {label: i for i, label in enumerate(dict.fromkeys(values))}
-        labels, codes = list(position), np.fromiter(map(position.__getitem__, values), np.intp, len(values))
-    if any(map(_is_missing, labels)):
-        raise ValueError(f"{name} has missing values; drop those rows or give them a label of their own")
-    try:
-        order = sorted(range(len(labels)), key=labels.__getitem__)
-    except TypeError:  # labels of several types
-        order = sorted(range(len(labels)), key=lambda i: str(labels[i]))
-    return [labels[i] for i in order], np.argsort(order)[codes]
-
-
-def _unique(column: NDArray) -> tuple[NDArray, NDArray]:
-    """Return np.unique with inverse, first trying the labels of about 1000 rows: text is slow to sort."""
-    labels = np.unique(column[:: len(column) // 1000 + 1])
-    codes = np.minimum(np.searchsorted(labels, column), len(labels) - 1)
-    if (labels[codes] == column).all():
-        return labels, codes
-    return np.unique(column, return_inverse=True)
-
-
-def _is_missing(label: Any) -> bool:
-    return label is None or (not isinstance(label, str) and str(label) in ("nan", "NaT", "<NA>"))
-
-
-def _check_rows(name: str, n: int, other: str, n_other: int) -> None:
-    if n != n_other:
-        raise ValueError(f"{name} has {n} rows and {other} has {n_other}; pass one value per row to both")
-
-
-def _check_classes(labels: list, n_columns: int) -> None:
-    if len(labels) < 2:
-        raise ValueError(f"y_true has one class, {labels}; pass rows of at least 2 classes")
-    if len(labels) != max(2, n_columns):
-        raise ValueError(
-            f"y_true has {len(labels)} classes, {labels[:5]}, and y_score {n_columns} columns; pass 1 column "
-            "for 2 classes, otherwise one for each class in y_true, in sorted order"
-        )
-
-
-def _check_thresholds(n_thresholds: int | None, scores: NDArray) -> None:
-    if n_thresholds is None:
-        return
-    if not isinstance(n_thresholds, Integral) or n_thresholds < 1:
-        raise ValueError(f"n_thresholds must be a whole number from 1 or None (exact), got {n_thresholds!r}")
-    low, high = scores.min(), scores.max()
-    if low < -1e-6 or high > 1 + 1e-6:  # float32 softmax may pass 1 by rounding
-        raise ValueError(
-            f"y_score ranges from {low} to {high} but thresholds from 0 to 1; pass probabilities, or n_thresholds=None"
-        )
