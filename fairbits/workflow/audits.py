@@ -12,11 +12,11 @@ import pandas as pd
 
 from fairbits.auditing import Audit, audit
 from fairbits.encoding.columns import label as text_of
-from fairbits.workflow.files import TableFile
+from fairbits.workflow.files import TableFile, no_column
 from fairbits.workflow.groups import known_groups
 from fairbits.workflow.model import FittedModel
 from fairbits.workflow.recertify import fitted_on
-from fairbits.workflow.rows import RowReader, check_columns, no_column
+from fairbits.workflow.rows import RowReader, check_columns
 from fairbits.workflow.task import as_numbers, known_rows, sensitive_groups, split_groups, without_identifiers
 
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10

@@ -1,5 +1,6 @@
 """Read a table from a file, and say in a sentence what is wrong with one that cannot be read."""
 
+import difflib
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -155,6 +156,13 @@ def _parquet_names(path: Path) -> list[str]:
             "make columns of its own of what it holds."
         )
     return [name for name in schema.names if not name.startswith("__index_level_")]
+
+
+def no_column(table: str | Path, name: str, names: Sequence[str], reason: str = "") -> str:
+    """Say that a table has no such column, and which one may be meant."""
+    near = difflib.get_close_matches(name, names, n=1) or [other for other in names if other.lower() == name.lower()]
+    hint = f"did you mean {near[0]!r}?" if near else f"its columns are {', '.join(names[:30])}."
+    return f"{table} has no column {name!r}{', ' + reason if reason else ''}; {hint}"
 
 
 def _check_names(names: list[str], path: Path) -> None:

@@ -1,9 +1,7 @@
 """Rows of a new table as a fitted model knows its columns, a piece of the table at a time."""
 
-import difflib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +10,7 @@ import pandas as pd
 from fairbits.encoding import TableEncoder
 from fairbits.encoding.columns import as_codes, column_kind, label
 from fairbits.encoding.features import CategoryFeature, Feature
-from fairbits.workflow.files import DATE_SHARE, TableFile, as_dates
+from fairbits.workflow.files import DATE_SHARE, TableFile, as_dates, no_column
 from fairbits.workflow.model import FittedModel
 
 TRUTHS = {"true": "True", "false": "False"}
@@ -134,10 +132,3 @@ def check_columns(table: TableFile, names: Sequence[str], reason: str = "") -> N
     for name in names:
         if name not in table.names:
             raise ValueError(no_column(table.path, name, table.names, reason))
-
-
-def no_column(path: Path, name: str, names: Sequence[str], reason: str = "") -> str:
-    """Say that a table has no such column, and which one may be meant."""
-    near = difflib.get_close_matches(name, names, n=1) or [other for other in names if other.lower() == name.lower()]
-    hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names[:30])}."
-    return f"{path} has no column {name!r}{', ' + reason if reason else ''}; {hint}"

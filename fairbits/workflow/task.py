@@ -1,6 +1,5 @@
 """From a table and the names of some columns to a learning task, with everything that was decided said."""
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +9,7 @@ import pandas as pd
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.sensitive import bin_labels, intervals, quantile_edges
+from fairbits.workflow.files import no_column
 
 MOST_CLASSES = 20
 FEWEST_ROWS = 200  # in all: a quarter of them certifies
@@ -77,13 +77,7 @@ def without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 def _check_columns(table: pd.DataFrame, label: str, sensitive: Sequence[str], drop: Sequence[str]) -> None:
     for name in (label, *sensitive, *drop):
         if name not in table.columns:
-            near = difflib.get_close_matches(name, map(str, table.columns), n=1)
-            hint = (
-                f"; did you mean {near[0]!r}?"
-                if near
-                else f"; its first line names {', '.join(map(str, table.columns[:30]))}."
-            )
-            raise ValueError(f"The table has no column {name!r}{hint}")
+            raise ValueError(no_column("The table", name, list(map(str, table.columns))))
     if not sensitive:
         raise ValueError("Name at least one sensitive column: --sensitive sex, or several with commas between.")
     if label in sensitive:

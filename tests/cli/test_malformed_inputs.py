@@ -77,7 +77,11 @@ BAD = {
     "a folder for a file": (GOOD, ["audit", "m", "--sensitive", "sex"], "m is a folder; name a CSV"),
     "a file of a folder that is none": (GOOD, ["certify", "m", "t.csv/u.csv"], "There is no file t.csv/u.csv"),
     # what the model reads
-    "missing column": (without("grade"), TRANSFORM, "has no column 'grade', which the model reads; it has id, height"),
+    "missing column": (
+        without("grade"),
+        TRANSFORM,
+        "has no column 'grade', which the model reads; its columns are id, height",
+    ),
     "renamed column": (GOOD.replace(b"height", b"Height", 1), TRANSFORM, "did you mean 'Height'?"),
     "number now text": (change(16, grade="high"), TRANSFORM, "in row 17 it is 'high'"),
     "number now text, later": (table(60_000, grade=["1"] * 59_999 + ["x"]), TRANSFORM, "in row 60000 it is 'x'"),

@@ -128,7 +128,7 @@ def test_times_within_a_day_are_told_apart():
 many = np.arange(400).astype(str)
 BAD = {
     "label unknown": ({}, "aproved", ["sex"], "did you mean 'approved'"),
-    "sensitive unknown": ({}, "approved", ["gender"], "The table has no column 'gender'; its first line names income"),
+    "sensitive unknown": ({}, "approved", ["gender"], "The table has no column 'gender'; its columns are income"),
     "none sensitive": ({}, "approved", [], "Name at least one sensitive column"),
     "both": ({}, "approved", ["approved"], "is the label and sensitive at once"),
     "twice": ({}, "approved", ["sex", "sex"], "named twice"),
