@@ -18,6 +18,7 @@ from fairbits.workflow.fit import Fit, FitOptions
 from fairbits.workflow.task import Task
 
 SCORE_BINS = 20
+FEWEST_SHOWN = 10  # rows of a group; the scores of fewer are those of single persons
 PIECE = 50_000  # rows
 
 
@@ -88,14 +89,15 @@ def _carried(theta: torch.Tensor, number: np.ndarray) -> dict[str, Any]:
 
 
 def _scores_by_group(fit: Fit, task: Task) -> list[dict[str, Any]]:
-    """Count the expected probability of the last class in bins, for every group of every sensitive column."""
+    """Count the expected probability of the last class in bins, for every group that is large enough to be shown."""
     X, _, s = fit.test_rows(task)
     score = fit.model.predict_proba(X)[:, -1]
     found = []
     for name, number, groups in _sensitive_columns(task, s):
         for i, group in enumerate(groups):
             counts = np.histogram(score[number == i], SCORE_BINS, (0, 1))[0]
-            found.append({"column": name, "group": group, "counts": counts.tolist()})
+            if counts.sum() >= FEWEST_SHOWN:
+                found.append({"column": name, "group": group, "counts": counts.tolist()})
     return found
 
 

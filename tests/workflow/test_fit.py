@@ -12,6 +12,7 @@ from fairbits.estimators import SaturatedPenaltyWarning, VanishedClassWarning
 from fairbits.report.words import ASSUMPTIONS, model_card, summary, verdict
 from fairbits.workflow import alternatives
 from fairbits.workflow import fit as fitting
+from fairbits.workflow import record as recording
 from fairbits.workflow.alternatives import PATH, STRENGTHS, Contest, group_numbers
 from fairbits.workflow.fit import STEPS, FitOptions, fit_task
 from fairbits.workflow.record import fit_record
@@ -196,6 +197,14 @@ def test_the_record_is_json_and_holds_no_seed(certified, task):
     assert {g["group"]: sum(g["counts"]) for g in record["scores_by_group"] if g["column"] == "sex"} == (
         fit.test_rows(task)[2].sex.value_counts().to_dict()
     )
+
+
+def test_scores_of_a_small_group_are_not_shown(certified, task, monkeypatch):
+    fit, options, _ = certified
+    sizes = fit.test_rows(task)[2].sex.value_counts()
+    monkeypatch.setattr(recording, "FEWEST_SHOWN", sizes.max())
+    shown = fit_record(fit, task, options, "table.csv")["scores_by_group"]
+    assert {g["group"] for g in shown if g["column"] == "sex"} == {sizes.idxmax()}
 
 
 @pytest.mark.parametrize("options", [{}, {"gamma": 0.1, "max_disparity": 0.1}])

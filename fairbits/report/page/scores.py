@@ -17,6 +17,7 @@ TEXTS = (
 NOTES = (
     "The averaged score is shown because it does not depend on the draw. It is a function of the person's row itself: "
     "the certificate covers one draw of the code, not this score.",
+    "Groups with fewer than ten test rows are left out: their lines would show single persons.",
 )
 SHOWN = len(SERIES)
 TOOLTIP = [
