@@ -13,8 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from fairbits.experiments.folder import Folder
+from fairbits.experiments.reading import read_plan, shipped_plans
 from fairbits.experiments.reproduce import reproduce
-from fairbits.experiments.settings import read_plan, shipped_plans
 from fairbits.experiments.tracking import wandb_mirror
 from fairbits.metrics import paper_objective
 

@@ -11,7 +11,7 @@ import pytest
 
 from fairbits.cli import main
 from fairbits.experiments.folder import Folder
-from fairbits.experiments.settings import read_plan
+from fairbits.experiments.reading import read_plan
 
 PLAN = """
 title = "small"
