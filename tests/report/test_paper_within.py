@@ -41,6 +41,23 @@ def test_the_least_distances_are_compared_fold_by_fold():
     assert row[4] == "ahead"
 
 
+def test_one_draw_is_compared_as_one_draw_where_the_rival_has_one():
+    def both(value, fold):
+        return falling(value, fold) | {"one_draw_auc": 0.6 + 0.02 * fold, "one_draw_gpa": 0.1}
+
+    bounded = strengths("fairlearn EG", both, list(GPA), strength="difference_bound")
+    records = [strengths("BinaryMI", both, list(GPA)), bounded, strengths("AdvCls", falling, list(GPA))]
+    within, differences = within_limits(records)[0].tables
+    assert [row[:2] for row in differences.rows] == [
+        ("BinaryMI", "AdvCls"),
+        ("BinaryMI", "fairlearn EG"),
+        ("BinaryMI, one draw", "AdvCls"),
+        ("BinaryMI, one draw", "fairlearn EG, one draw"),
+    ]
+    assert differences.rows[2][3] == "+0.080 ± 0.000"  # 0.49 and 0.41
+    assert {row[0]: row[-1] for row in within.rows}["BinaryMI, one draw"] == "0.610, 0.100"
+
+
 @pytest.mark.parametrize("other", [{"folds": 3}, {"fold_seed": 1}], ids=str)
 def test_folds_of_other_splits_are_not_compared(other):
     records = [strengths("BinaryMI", falling, list(GPA)), strengths("AdvCls", falling, list(GPA), **other)]
