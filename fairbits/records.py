@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+RUNS_FORMAT = 1  # of the records of experiments; one of another format is neither read nor overwritten
+
 
 def read_records(file: Path) -> Iterator[dict[str, Any]]:
     """Yield the records of a file, none if it does not exist; a torn line is left out."""
@@ -20,6 +22,17 @@ def read_records(file: Path) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(record, dict):
             yield record
+
+
+def read_runs(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of experiments; raise a ValueError at one of another format."""
+    for record in read_records(file):
+        if record.get("format") != RUNS_FORMAT:
+            raise ValueError(
+                f"{file} holds records of format {record.get('format')!r}; this version of fairbits writes format "
+                f"{RUNS_FORMAT}. Name another folder, or move this one away: nothing was changed."
+            )
+        yield record
 
 
 def append_record(file: Path, record: dict[str, Any]) -> None:

@@ -189,13 +189,15 @@ def reproduce(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that fit or reproduce has written.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write, if not there.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
-    """Make report.html anew from the records in a folder; nothing is trained."""
-    from fairbits.report.folder import write_report
+    """Make report.html, and tables and figures of reproduce, anew from the records in a folder; nothing is trained."""
+    from fairbits.report.folder import write_report, write_tables
 
-    written = write_report(folder)
-    print(json.dumps({"output": str(written)}) if as_json else f"Written: {written}")
+    page = write_report(folder, output)
+    written = ", ".join(map(str, [*write_tables(folder, output), page]))
+    print(json.dumps({"output": str(page)}) if as_json else f"Written: {written}")
 
 
 for _command in (using.transform, using.predict, using.audit, using.certify, machine.bench):

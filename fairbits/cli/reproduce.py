@@ -13,10 +13,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from fairbits.experiments.folder import Folder
+from fairbits.experiments.reading import read_plan, shipped_plans
 from fairbits.experiments.reproduce import reproduce
-from fairbits.experiments.settings import read_plan, shipped_plans
 from fairbits.experiments.tracking import wandb_mirror
 from fairbits.metrics import paper_objective
+
+STOPPING = "Ctrl-C loses the batch of trials that is under way, no more."
 
 
 def run_reproduce(
@@ -55,7 +57,7 @@ def run_reproduce(
     except KeyboardInterrupt:
         console.print("Stopped. What is finished is kept; the same command goes on from there.")
         raise SystemExit(130) from None
-    files = _write(records, output, console)
+    files = _write(list(folder.read().values()), output, console)
     if as_json:
         print(json.dumps({"output": str(output), "runs": len(records), "files": [str(file) for file in files]}))
 
@@ -106,8 +108,8 @@ class _Display:
             )
         rate = (now - self.before) / (time.monotonic() - self.started)
         time_left = f"about {left / rate / 60:.0f} min left" if rate > 0 else "the first batch is under way"
-        words = f"{now:,} of {self.trials:,} trials, {len(waiting)} runs waiting, {time_left}; Ctrl-C loses no batch"
-        return Group(ProgressBar(total=self.trials, completed=now, width=60), words, table)
+        words = f"{now:,} of {self.trials:,} trials, {len(waiting)} runs waiting, {time_left}."
+        return Group(ProgressBar(total=self.trials, completed=now, width=60), words, STOPPING, table)
 
     def _done(self, run: Any) -> int:
         return min(len(self.folder.progress(run)), run.trials) if run.kind == "search" else 0

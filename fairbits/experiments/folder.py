@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.experiments.settings import RUN
-from fairbits.records import append_record, commit, read_records, versions
+from fairbits.records import RUNS_FORMAT, append_record, commit, read_records, read_runs, versions
 
-FORMAT = 1  # of a record; a record of another one is neither read nor overwritten
 COMMIT = commit()  # at the start: commits made during a long run are not what runs
 
 
@@ -25,15 +24,7 @@ class Folder:
 
     def read(self) -> dict[str, dict[str, Any]]:
         """Return the records by the hash of their run; a line that a crash has torn is left out."""
-        records = {}
-        for record in read_records(self.file):
-            if record.get("format") != FORMAT:
-                raise ValueError(
-                    f"{self.file} holds records of format {record.get('format')!r}; this version of fairbits writes "
-                    f"format {FORMAT}. Name another folder, or move this one away: nothing was changed."
-                )
-            records[record["hash"]] = record
-        return records
+        return {record["hash"]: record for record in read_runs(self.file)}
 
     def torn_lines(self) -> int:
         """Count the lines that cannot be read."""
@@ -44,7 +35,7 @@ class Folder:
         """Keep the result of a run and return its record."""
         self.path.mkdir(parents=True, exist_ok=True)
         record = {
-            "format": FORMAT,
+            "format": RUNS_FORMAT,
             "hash": run.hash,
             "run": RUN.dump_python(run, mode="json"),
             "result": result,

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,11 @@ def _work(missing: list[Any], folder: Folder, workers: int, watch: Watch, track:
                     track(folder.add(running.pop(future), result, seconds))
                     finished += 1
                 watch(waiting, list(running.values()), finished)
+        except BrokenProcessPool:
+            raise ValueError(
+                "A worker process was ended from outside, most likely for want of memory. What is finished is kept; "
+                "the same command goes on from there, with fewer --workers if need be."
+            ) from None
         except BaseException:
             for process in list(pool._processes.values()):  # a fit does not hear of a shutdown
                 process.kill()

@@ -1,18 +1,11 @@
-"""What a run is: frozen settings, read from TOML, with a name made of all of them."""
+"""What a run is: frozen settings with a name made of all of them."""
 
 import hashlib
-import itertools
 import json
-import tomllib
-from importlib import resources
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-HERE = resources.files("fairbits.experiments")
-PLANS = HERE / "plans"
-TABLES = ("compas", "adult", "bank")
 Table = Literal["compas", "adult", "bank"]
 
 
@@ -52,7 +45,16 @@ class Run(Settings):
     of_search: ClassVar[tuple[str, ...]] = ()  # settings that leave the trials as they are
     kind: str
     name: str
-    threads: int = 1
+    threads: int = Field(1, ge=1)
+
+    @model_validator(mode="after")
+    def _settings_agree(self) -> Self:
+        fold, folds = getattr(self, "fold", 0), getattr(self, "folds", 2)
+        if fold >= folds:
+            raise ValueError(f"fold={fold} is none of {folds} folds, which are counted from 0.")
+        if getattr(self, "sampler", "tpe") == "gp" and getattr(self, "trials_at_once", 1) > 1:
+            raise ValueError("sampler='gp' asks for one trial at a time; set trials_at_once=1.")
+        return self
 
     @property
     def hash(self) -> str:
@@ -75,8 +77,8 @@ class Reference(Run):
     kind: Literal["reference"]
     name: Literal["constant", "logistic regression"]
     dataset: Table
-    fold: int
-    folds: int = 3
+    fold: int = Field(ge=0)
+    folds: int = Field(3, ge=2)
     seed: int = 0
 
 
@@ -87,9 +89,9 @@ class Search(Run):
     kind: Literal["search"]
     dataset: Table
     method: Method
-    fold: int
-    folds: int = 3
-    inner_folds: int = 3
+    fold: int = Field(ge=0)
+    folds: int = Field(3, ge=2)
+    inner_folds: int = Field(3, ge=2)
     seed: int = 0
     trials: int = Field(200, ge=1)
     trials_at_once: int = Field(8, ge=1)
@@ -105,10 +107,10 @@ class Strengths(Run):
     kind: Literal["strengths"]
     dataset: Table
     method: Method
-    values: list[float]
+    values: list[float] = Field(min_length=1)
     selection: str = "objective"  # the paper's rule keeps epochs that predict nearly the same for everybody
-    depth: int = 1
-    folds: int = 3
+    depth: int = Field(1, ge=1)
+    folds: int = Field(3, ge=2)
     fold_seed: int = 0
     seed: int = 0
 
@@ -120,7 +122,7 @@ class Plane(Run):
     dataset: Table
     method: Method
     gamma: float
-    epochs: int = 100
+    epochs: int = Field(100, ge=1)
     seed: int = 0
 
 
@@ -130,7 +132,7 @@ class Images(Run):
     kind: Literal["images"]
     rho: float
     method: Method
-    epochs: int = 10
+    epochs: int = Field(10, ge=1)
     seed: int = 0
 
 
@@ -150,86 +152,3 @@ class Plan(Settings):
 
     title: str
     runs: list[AnyRun]
-
-
-def shipped_plans() -> list[str]:
-    """Return the names of the plans inside the package."""
-    return sorted(file.name.removesuffix(".toml") for file in PLANS.iterdir() if file.name.endswith(".toml"))
-
-
-def read_plan(source: str | Path, *, quick: bool = False, changes: dict[str, Any] | None = None) -> Plan:
-    """Return a plan shipped with fairbits by its name, or that of a TOML file.
-
-    Every list in an entry of `runs` whose setting takes a single value stands for one run each; `method` names an
-    entry of `methods`, those of the file or the shipped ones; `defaults` hold for all runs that know the setting, and
-    with `quick` so does the table of that name. `include` names plans whose runs belong to this one too.
-
-    Parameters
-    ----------
-    changes : settings that replace those of every run that knows them
-    """
-    text = _text(source)
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{source} is no TOML: {error}.") from None
-    methods = _methods(content.get("methods", {}))
-    try:
-        entries = [dict(entry) for entry in content.get("runs", [])]
-        laid_over = {**(content.get("quick", {}) if quick else {}), **(changes or {})}
-        defaults = content.get("defaults", {})
-        runs = [run for entry in entries for run in _expand(entry, defaults, laid_over, methods)]
-        parts = [read_plan(name, quick=quick, changes=changes) for name in content.get("include", [])]
-        return Plan(title=content["title"], runs=[*runs, *(run for part in parts for run in part.runs)])
-    except KeyError as error:
-        raise ValueError(f"{source} has no {error}; a plan has a title and [[runs]].") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"{source}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-
-
-def _methods(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the shipped methods of tables and of images, with what their families share, and those of a plan."""
-    families = tomllib.loads((HERE / "methods.toml").read_text())
-    found = {}
-    for family, shared in families.items():
-        empty: dict[str, Any] = {}
-        found[family] = {
-            name: {**m, **{k: shared.get(k, empty) | m.get(k, empty) for k in ("settings", "space")}}
-            for name, m in shared["methods"].items()
-        } | own
-    return {"tables": found["tables"] | found["others"], "images": found["images"]}
-
-
-def _text(source: str | Path) -> str:
-    if str(source) in shipped_plans():
-        return (PLANS / f"{source}.toml").read_text()
-    file = Path(source)
-    if file.suffix != ".toml":
-        raise ValueError(f"{str(source)!r} is no experiment: use one of {', '.join(shipped_plans())}, or a .toml file.")
-    if not file.is_file():
-        raise ValueError(f"There is no file {source}.")
-    return file.read_text()
-
-
-def _expand(entry: dict[str, Any], defaults: dict[str, Any], changes: dict[str, Any], methods: dict[str, Any]) -> list:
-    kind = KINDS.get(entry.get("kind", ""))
-    if kind is None:
-        kinds = ", ".join(map(repr, KINDS))
-        raise ValueError(f"kind={entry.get('kind')!r} is no kind of run: use one of {kinds}.")
-    known = set(kind.model_fields) | {"method"}
-    entry = {k: v for k, v in defaults.items() if k in known} | entry
-    entry |= {k: v for k, v in changes.items() if k in known}
-    several = {k: v for k, v in entry.items() if isinstance(v, list) and k != "values"}
-    combinations = itertools.product(*several.values())
-    return [_run({**entry, **dict(zip(several, values, strict=True))}, kind, methods) for values in combinations]
-
-
-def _run(entry: dict[str, Any], kind: type[Run], methods: dict[str, Any]) -> Run:
-    name = entry.pop("method", None)
-    if "method" not in kind.model_fields:
-        return kind(**entry, name=name)
-    methods = methods["images" if kind is Images else "tables"]
-    if name not in methods:
-        raise ValueError(f"method={name!r} is none of {', '.join(map(repr, methods))}.")
-    return kind(**{**entry, "name": name, "method": methods[name]})

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fairbits.records import read_records, replace_file
+from fairbits.records import read_runs, replace_file
 
 FORMAT = 1  # of audit.json
 NAME = "report.html"
@@ -14,21 +14,37 @@ class MissingExtraError(ValueError):
     """The packages that draw are not installed."""
 
 
-def write_report(folder: Path) -> Path:
-    """Make report.html anew from audit.json, or from the records of `fairbits reproduce`; return the file."""
+def write_report(folder: Path, output: Path | None = None) -> Path:
+    """Make report.html anew from audit.json, or from the records of `fairbits reproduce`; return the file.
+
+    Parameters
+    ----------
+    output : folder to write to, by default that of the records
+    """
     if not folder.is_dir():
         raise ValueError(f"There is no folder {folder}.")
     if (folder / "audit.json").exists():
         text = _fit_page(read_record(folder / "audit.json"))
     elif (folder / "records.jsonl").exists():
-        text = _paper_page(list(read_records(folder / "records.jsonl")), folder)
+        text = _paper_page(list(read_runs(folder / "records.jsonl")), folder)
     else:
         raise ValueError(
             f"{folder} holds no audit.json and no records.jsonl; name a folder that `fairbits fit` or `fairbits "
             "reproduce` has written."
         )
-    replace_file(folder / NAME, text)
-    return folder / NAME
+    file = (output or folder) / NAME
+    file.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(file, text)
+    return file
+
+
+def write_tables(folder: Path, output: Path | None = None) -> list[Path]:
+    """Make the tables and figures of the records of `fairbits reproduce` anew, if there are any; return the files."""
+    from fairbits.report.paper import write_paper
+
+    if (folder / "audit.json").exists():
+        return []
+    return write_paper(read_runs(folder / "records.jsonl"), output or folder)
 
 
 def read_record(file: Path) -> dict[str, Any]:

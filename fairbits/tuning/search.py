@@ -80,19 +80,20 @@ class Search:
     records: Path | None = None
 
     def run(self, n_trials: int, on_trials: Callable[[list[Trial]], None] | None = None) -> list[Trial]:
-        """Return the trials, at least `n_trials` in whole batches: those of the records, then new ones."""
-        trials = self._recorded()
+        """Return the first `n_trials`, in whole batches: those of the records, then new ones.
+
+        More than that in the records are left alone: a search for few ends the same whether or not one for many was
+        there before.
+        """
+        trials = self._recorded()[: -(-n_trials // self.at_once) * self.at_once]
         report = on_trials or (lambda _: None)
         report(trials)
         with _quiet():
-            study = self._study(trials)
             while len(trials) < n_trials:
-                asked = self._ask(study, len(trials))
+                asked = self._ask(self._study(trials), len(trials))  # from the trials alone, as one that goes on
                 batch = self._train(asked)
                 if self.records is not None:
                     append_record(self.records, {"search": self.name, "batch": [asdict(trial) for trial in batch]})
-                for trial, one in zip(batch, asked, strict=True):
-                    study.tell(one, **self._outcome(trial))
                 trials += batch
                 report(trials)
         return trials
@@ -232,6 +233,7 @@ def _quiet() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            warnings.filterwarnings("ignore", "The reported value is ignored")  # of a trial trained again, alone
             yield
     finally:
         optuna.logging.set_verbosity(level)

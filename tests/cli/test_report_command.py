@@ -6,7 +6,9 @@ import sys
 import pytest
 
 from fairbits.cli import main
+from fairbits.records import append_record
 from fairbits.report import page as package
+from tests.report.paper_records import everything
 
 AUDIT = {
     "subject": "the representation",
@@ -41,6 +43,17 @@ def test_a_page_is_made_from_the_record_alone(tmp_path, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out) == {"output": str(tmp_path / "report.html")}
 
 
+def test_tables_and_figures_are_made_from_the_records_alone(tmp_path, monkeypatch, capsys):
+    for found in everything():
+        append_record(tmp_path / "records.jsonl", found)
+    assert run(monkeypatch, tmp_path, "-o", tmp_path / "again") == 0
+    assert "tables.md" in capsys.readouterr().out
+    assert [f.name for f in tmp_path.iterdir() if f.is_file()] == ["records.jsonl"]
+    assert {"report.html", "tables.md", "tables.tex", "compas-tradeoff.svg"} <= {
+        f.name for f in (tmp_path / "again").iterdir()
+    }
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [
@@ -52,6 +65,7 @@ def test_a_page_is_made_from_the_record_alone(tmp_path, monkeypatch, capsys):
         ({"audit.json": b'{"format": 1}'}, "is damaged: a part of it is missing"),
         ({"audit.json": b'{"format": 1, "audit": {"probes": 3}}'}, "is damaged: a part of it is missing"),
         ({"records.jsonl": b'{"format": 1}\n'}, "records.jsonl is damaged"),
+        ({"records.jsonl": b'{"format": 99}\n'}, "records.jsonl holds records of format 99"),
     ],
 )
 def test_a_folder_without_a_record_gets_a_sentence(tmp_path, monkeypatch, capsys, files, words):

@@ -4,9 +4,10 @@ import pytest
 
 from fairbits import estimators
 from fairbits.experiments.folder import Folder
+from fairbits.experiments.reading import read_plan, shipped_plans
 from fairbits.experiments.reproduce import reproduce
 from fairbits.experiments.runs import estimator_of
-from fairbits.experiments.settings import RUN, Method, read_plan, shipped_plans
+from fairbits.experiments.settings import RUN, Method
 
 PLAN = """
 title = "small"
@@ -123,12 +124,40 @@ def test_the_paper_is_all_there():
         (("trials = 16", "trials = 0"), "trials"),
         (("[[runs]]", "[[runs]"), "is no TOML"),
         (('estimator = "VanillaClassifier"\n', ""), "estimator"),
+        (("fold = [0, 1, 2]", "fold = 3"), "fold=3 is none of 3 folds"),
+        (("fold = [0, 1, 2]", "fold = -1"), "fold"),
+        (("fold = [0, 1, 2]", "fold = 0\nfolds = 1"), "folds"),
+        (("fold = [0, 1, 2]", 'fold = 0\nsampler = "gp"'), "set trials_at_once=1"),
+        (("trials = 16", "trails = 16"), r"defaults has \['trails'\]"),
+        (("quick", "quik"), r"has \['quik'\]; a plan has title"),
+        (("{ trials = 8, fold = 0 }", "8"), "are tables of names and values"),
     ],
 )
 def test_a_bad_plan_gets_a_sentence(write, change, words):
     assert PLAN.count(change[0])
     with pytest.raises(ValueError, match=words):
         read_plan(write(PLAN.replace(*change)))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('title = "x"', "has no runs"),
+        ('title = "x"\n[runs]\nkind = "reference"', r"written as \[\[runs\]\]"),
+        ('title = "x"\nruns = 3', r"written as \[\[runs\]\]"),
+        ('title = "x"\ninclude = ["FILE"]', "includes itself"),
+    ],
+)
+def test_a_plan_without_runs_gets_a_sentence(write, text, words):
+    file = write("")
+    with pytest.raises(ValueError, match=words):
+        read_plan(write(text.replace("FILE", file.as_posix())))
+
+
+def test_bytes_that_are_no_text_get_a_sentence(tmp_path):
+    (tmp_path / "plan.toml").write_bytes(b'title = "\xe9"')
+    with pytest.raises(ValueError, match="is no TOML"):
+        read_plan(tmp_path / "plan.toml")
 
 
 @pytest.mark.parametrize("name", ["german", "compas.csv", "nowhere.toml"])

@@ -11,7 +11,9 @@ import pytest
 
 from fairbits.cli import main
 from fairbits.experiments.folder import Folder
-from fairbits.experiments.settings import read_plan
+from fairbits.experiments.reading import read_plan
+from fairbits.experiments.reproduce import reproduce
+from fairbits.experiments.settings import Method
 
 PLAN = """
 title = "small"
@@ -43,13 +45,14 @@ class Command:
         self.plan, self.folder = home / "plan.toml", home / "results"
         self.run = read_plan(self.plan).runs[-1]
 
-    def start(self, *options):
+    def start(self, *options, plan=None):
         code = "from fairbits.cli import main; main()"
-        command = [sys.executable, "-c", code, "reproduce", str(self.plan), "-o", str(self.folder), "--workers", "1"]
-        return subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        command = [sys.executable, "-c", code, "reproduce", plan or self.plan, "-o", self.folder, "--workers", "1"]
+        command = [*map(str, command), *options]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def finish(self, *options):
-        process = self.start(*options)
+    def finish(self, *options, plan=None):
+        process = self.start(*options, plan=plan)
         out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
         return out
@@ -116,6 +119,28 @@ def test_what_is_finished_is_not_run_again(uninterrupted):
     assert (command.folder / "records.jsonl").read_bytes() == before
     assert told["runs"] == 3
     assert str(command.folder / "report.html") in told["files"]
+
+
+def test_the_tables_are_of_all_records_in_the_folder(uninterrupted):
+    command, _ = uninterrupted
+    before = command.results()
+    part = command.plan.with_name("part.toml")
+    part.write_text(PLAN[: PLAN.index("[[runs]]", PLAN.index("[[runs]]") + 1)])
+    command.finish(plan=part)
+    assert command.results() == before
+
+
+def test_a_worker_that_is_killed_is_told_as_that(tmp_path, monkeypatch):
+    (tmp_path / "own_method.py").write_text(
+        "import multiprocessing, os\nclass Own:\n    def fit(self): ...\n"
+        "    def __init__(self): multiprocessing.parent_process() and os.kill(os.getpid(), 9)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "plan.toml").write_text(PLAN)
+    run = read_plan(tmp_path / "plan.toml").runs[-1].model_copy(update={"method": Method(estimator="own_method:Own")})
+    with pytest.raises(ValueError, match="ended from outside"):
+        reproduce([run], Folder(tmp_path / "results"))
 
 
 def test_records_of_another_format_are_refused_and_kept(tmp_path):

@@ -100,7 +100,7 @@ def test_of_several_searches_for_a_fold_that_of_the_most_trials_counts():
 
 
 def test_of_two_searches_with_as_many_trials_always_the_same_one_counts():
-    one, other = (search("BinaryMI", 0, scores(auc, 0.1), sampler=s) for auc, s in ((0.6, "gp"), (0.7, "tpe")))
+    one, other = (search("BinaryMI", 0, scores(auc, 0.1), inner_folds=n) for auc, n in ((0.6, 3), (0.7, 4)))
     found = [tuned_scores(in_order(records)).auc.tolist() for records in ([one, other], [other, one])]
     assert found == [[0.7], [0.7]]
 

@@ -97,6 +97,19 @@ def test_differences_name_both_methods_and_who_is_ahead():
     assert rows == (("BinaryMI", "VFAE", "3", "-0.110 ± 0.025", "ahead"),)
 
 
+def test_the_papers_prediction_from_one_draw_is_compared_too():
+    own = [search("BinaryMI", fold, scores(0.7 + 0.01 * fold, 0.1, **drawn(0.6, 0.2))) for fold in range(3)]
+    other = [search("AdvCls", fold, scores(0.65, 0.1)) for fold in range(3)]
+    constant = [reference("constant", fold, scores(0.5, 0.0, 0.0)) for fold in range(3)]
+    rows = tables_of([*own, *other, *constant])["compas-differences"].rows
+    assert [(*row[:2], row[3].split()[0], row[4]) for row in rows] == [
+        ("BinaryMI", "AdvCls", "-0.060", "ahead"),
+        ("BinaryMI", "constant", "-0.110", "ahead"),
+        ("BinaryMI, one draw", "AdvCls", "+0.150", "behind"),
+        ("BinaryMI, one draw", "constant", "+0.100", "behind"),
+    ]
+
+
 def test_settings_stand_beside_the_papers():
     records = [search("BinaryMI", 1, scores(0.7, 0.1), best={"gamma": 0.25, "depth": 1, "beta": 1416.13})]
     records += [search("BinaryMI", 0, scores(0.7, 0.1))]

@@ -64,6 +64,14 @@ def test_more_trials_go_on_from_fewer(uninterrupted, tmp_path):
     assert file.read_bytes() == records
 
 
+def test_fewer_trials_end_the_same_after_more(uninterrupted, tmp_path):
+    trials, records = uninterrupted
+    file = tmp_path / "trials.jsonl"
+    file.write_bytes(records)
+    assert [asdict(t) for t in make(records=file).run(5)] == [asdict(t) for t in trials[:6]]
+    assert file.read_bytes() == records
+
+
 def test_nothing_runs_when_all_is_recorded(uninterrupted, tmp_path, monkeypatch):
     file = tmp_path / "trials.jsonl"
     file.write_bytes(uninterrupted[1])
@@ -127,6 +135,28 @@ def test_a_diverging_trial_fails_alone():
     states = {t.state for t in trials}
     assert states == {"complete", "failed"}, [t.params for t in trials]
     assert all(bool(t.scores) == (t.state == "complete") for t in trials)
+
+
+def test_killed_after_a_stack_diverged_it_ends_with_the_same_trials(tmp_path, monkeypatch):
+    """What the stack reported before it diverged is not what its trials, trained alone, are remembered by."""
+    monkeypatch.setattr(search, "PRUNING_TRIALS", 3)
+    monkeypatch.setattr(Search, "_train_stack", _diverge_together)
+    file, cut = tmp_path / "trials.jsonl", tmp_path / "cut.jsonl"
+    trials = make(records=file).run(18)
+    assert {t.state for t in trials} == {"complete", "pruned"}
+    for batches in range(1, 6):
+        cut.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:batches]))
+        assert [asdict(t) for t in make(records=cut).run(18)] == [asdict(t) for t in trials]
+
+
+def _diverge_together(self, trials, asked):
+    for trial, one in zip(trials, asked, strict=True):
+        trial.watched[1] = trial.params["gamma"] if len(trials) == 1 else -trial.params["gamma"]
+        one.report(trial.watched[1], 1)
+        trial.state = "pruned" if one.should_prune() else "complete"
+        trial.scores = [] if trial.state == "pruned" else _give(trial).scores
+    if len(trials) > 1:
+        raise FloatingPointError
 
 
 def test_hopeless_trials_are_given_up_and_the_others_are_as_without(monkeypatch):

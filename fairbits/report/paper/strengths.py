@@ -11,6 +11,7 @@ from fairbits.report.paper.records import Record, of_kind
 
 BOUNDS = ("difference_bound", "tol")  # less is stronger: frontiers, no matter of stability
 COLUMNS = ["dataset", "method", "depth", "grid", "seed", "place", "fold", "strength", "value", "tint"]
+ALIKE = ("values", "folds", "fold_seed", "selection", "threads", "method")  # what runs of one grid share
 SCORES = ["auc", "gpa", "audc", "one_draw_auc", "one_draw_gpa"]
 
 
@@ -37,8 +38,18 @@ def _rows(record: Record) -> Iterable[dict[str, Any]]:
 
 
 def _grid(run: dict[str, Any]) -> str:
-    same = {name: run[name] for name in ("values", "folds", "fold_seed", "method")}
-    return json.dumps(same, sort_keys=True)
+    return json.dumps({name: run[name] for name in ALIKE}, sort_keys=True)
+
+
+def rows_of_folds(scores: pd.DataFrame) -> pd.Series:
+    """Return what tells the test rows of a fold from those of others: the seed and the number of folds, and the fold.
+
+    >>> rows_of_folds(pd.DataFrame({"grid": ['{"fold_seed": 0, "folds": 3}'], "fold": [2]})).tolist()
+    [(0, 3, 2)]
+    """
+    splits = [json.loads(grid) for grid in scores.grid]
+    keys = [(split["fold_seed"], split["folds"], fold) for split, fold in zip(splits, scores.fold, strict=True)]
+    return pd.Series(keys, index=scores.index, dtype=object)
 
 
 def one_depth_each(records: Iterable[Record]) -> dict[str, pd.DataFrame]:

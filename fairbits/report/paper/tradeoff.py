@@ -9,7 +9,9 @@ from fairbits.report.paper.intervals import Estimate, estimate, verdict
 from fairbits.report.paper.records import FOLD, REFERENCES, Record, tuned, tuned_scores
 from fairbits.report.paper.tables import Section, Table
 
-OURS, RIVALS = ("BinaryBernoulli", "BinaryMI"), ("AdvCls", "VFAE", "HSIC", "Parity")
+ONE_DRAW = ", one draw"  # after the name of a method: how the paper predicts
+OURS = ("BinaryBernoulli", f"BinaryBernoulli{ONE_DRAW}", "BinaryMI", f"BinaryMI{ONE_DRAW}")
+RIVALS = ("AdvCls", "VFAE", "HSIC", "Parity", "Vanilla", *REFERENCES)
 SCORES = {
     "auc": "AUC ↑",
     "gpa": "GPA ↓",
@@ -30,8 +32,9 @@ NOTES = (
     "has 2.5. Methods in the order of their L1 distance to (1,1) in (AUC, 1-GPA).",
 )
 PAIRED = (
-    "Difference of the L1 distance to (1,1) in (AUC, 1-GPA), fold by fold: less than 0 is closer. Mean ± half-width of "
-    "the paired 95 % t-interval, not corrected for the number of comparisons; ahead or behind where it leaves out 0.",
+    "Difference of the L1 distance to (1,1) in (AUC, 1-GPA), fold by fold: less than 0 is closer. Of ours the expected "
+    "prediction, and that of one draw, which is how the paper predicts. Mean ± half-width of the paired 95 % "
+    "t-interval, not corrected for the number of comparisons; ahead or behind where it leaves out 0.",
 )
 
 
@@ -72,6 +75,9 @@ def paired_difference(scores: pd.DataFrame, one: str, other: str) -> Estimate:
 
 
 def _differences_table(dataset: str, scores: pd.DataFrame) -> Table:
+    drawn = scores.dropna(subset="one_draw_distance")
+    drawn = drawn.assign(method=drawn.method + ONE_DRAW, distance=drawn.one_draw_distance)
+    scores = pd.concat([scores, drawn])
     present = set(scores.method)
     pairs = [(one, other) for one in OURS for other in RIVALS if {one, other} <= present]
     found = [(*pair, paired_difference(scores, *pair)) for pair in pairs]

@@ -11,7 +11,8 @@ from fairbits.report.paper.intervals import estimate
 
 PANELS = {"fair": FAIRER, "even": "1 - AUDC (fairer →)"}
 EXPLANATION = (
-    "Large marks: means over folds with 95 % t-intervals. Small marks: folds. Dotted: as good as the best mean."
+    "Large marks: means over folds; bars, which may leave the picture: 95 % t-intervals. Small marks: folds. "
+    "Dotted: as good as the best mean."
 )
 PATHS = "Thin lines: one seed over all strengths, other settings fixed."
 TOLD = "fairlearn TO is told the group of every test row."
@@ -68,16 +69,16 @@ def _first_seed(paths: pd.DataFrame) -> pd.DataFrame:
 
 def _panel(shown: pd.DataFrame, scores: pd.DataFrame, paths: pd.DataFrame, title: str, marks: dict[str, Any]) -> Any:
     means = mean_points(shown, "auc", "fair")
-    box = {name: extent(means[f"{name}_low"], means[f"{name}_high"], shown[name]) for name in ("fair", "auc")}
+    box = {name: extent(shown[name], padding=0.15) for name in ("fair", "auc")}  # intervals of few folds are far wider
     x, y = axis(alt.X, "fair", title, box["fair"]), axis(alt.Y, "auc", ACCURATE, box["auc"])
-    colour = marks["color"]
+    colour, bars = marks["color"], alt.Chart(means).mark_rule(strokeWidth=1.5, clip=True)
     return alt.layer(
         alt.Chart(paths)
         .mark_line(strokeWidth=1, opacity=0.6, clip=True)
         .encode(x=x, y=y, color=colour, order="place:Q"),
         equal_tradeoffs(mean_points(scores, "auc", "fair"), box["fair"]),
-        alt.Chart(means).mark_rule(strokeWidth=1.5).encode(x="fair_low:Q", x2="fair_high:Q", y="auc:Q", color=colour),
-        alt.Chart(means).mark_rule(strokeWidth=1.5).encode(x="fair:Q", y="auc_low:Q", y2="auc_high:Q", color=colour),
+        bars.encode(x="fair_low:Q", x2="fair_high:Q", y="auc:Q", color=colour),
+        bars.encode(x="fair:Q", y="auc_low:Q", y2="auc_high:Q", color=colour),
         alt.Chart(shown).mark_point(filled=True, size=35, opacity=0.5).encode(x=x, y=y, **marks),
         alt.Chart(means).mark_point(filled=True, size=170, opacity=1).encode(x=x, y=y, **marks),
     ).properties(width=420, height=380)
