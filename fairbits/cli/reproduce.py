@@ -42,6 +42,10 @@ def run_reproduce(
     runs = list({run.hash: run for plan in plans for run in plan.runs}.values())
     for plan in plans:
         console.print(f"[bold]{plan.title}[/bold]: {len(plan.runs)} runs")
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"-o names a folder; {output} is a file.")
+    for name, made in folder.other_versions().items():
+        console.print(f"{made} records of {output} were made with another {name} than this; they are kept as they are.")
     if folder.torn_lines():
         console.print(f"{folder.torn_lines()} torn line(s) of {folder.file} are left out; their runs are run again.")
     try:
@@ -124,4 +128,5 @@ class _Display:
 
 
 def _size(run: Any) -> int:
-    return run.trials if run.kind == "search" else 1
+    """Return about how many trials a run is worth."""
+    return run.trials if run.kind == "search" else len(getattr(run, "values", [run]))

@@ -21,7 +21,7 @@ from fairbits.estimators.code_information import code_information
 from fairbits.estimators.concerns import collapsed_code
 from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups
-from fairbits.nn import CodeNet, Inputs
+from fairbits.nn import CodeNet, Inputs, draw_bits
 from fairbits.training import Batch
 
 VALIDATION_DRAWS = 16  # of a code too wide for the exact expectation
@@ -181,8 +181,14 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
             terms["information"] = add_cells(values, prepared)
             terms["total"] = torch.lerp(terms["cross_entropy"], terms["information"], scalars["gamma"])
         if self.selection == "paper":
-            terms["probabilities"] = net.expected(theta, lambda logits: torch.softmax(logits, -1), VALIDATION_DRAWS)
+            terms["probabilities"] = self._predicted(net, theta, batch.noise)
         return terms
+
+    def _predicted(self, net: CodeNet, theta: Tensor, noise: Tensor) -> Tensor:
+        """Return the class probabilities as they will be predicted: on average, or from one draw."""
+        if self.prediction == "sampled":
+            return torch.softmax(net.head(draw_bits(theta, noise)), -1)
+        return net.expected(theta, lambda logits: torch.softmax(logits, -1), VALIDATION_DRAWS)
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
         return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else None)

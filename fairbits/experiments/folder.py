@@ -26,6 +26,12 @@ class Folder:
         """Return the records by the hash of their run; a line that a crash has torn is left out."""
         return {record["hash"]: record for record in read_runs(self.file)}
 
+    def other_versions(self) -> dict[str, int]:
+        """Count the records made with another version of a package than is installed now, by package."""
+        made = [record["made"] for record in self.read().values()]
+        counts = {name: sum(m.get(name) != version for m in made) for name, version in versions("optuna").items()}
+        return {name: count for name, count in counts.items() if count}
+
     def torn_lines(self) -> int:
         """Count the lines that cannot be read."""
         lines = self.file.read_bytes().split(b"\n") if self.file.exists() else []

@@ -27,6 +27,7 @@ from fairbits.tuning.space import search_space, settings_of
 
 DRAWS = 16  # of one person, beside one draw
 Result = dict[str, Any]
+Views = dict[str, Callable[[np.ndarray], np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,12 @@ def _reference(run: settings.Reference, trials: Path) -> Result:
     train, test = external_fold(run.dataset, run.fold, run.folds, run.seed)
     model = DummyClassifier() if run.name == "constant" else LogisticRegression(max_iter=2000)
     model.fit(train.X, train.y)
-    return {"test": held_out_scores(model, test.X, test.y, test.s)}
+    views: Views = {"nothing": lambda X: X[:, :1] * 0} if run.name == "constant" else {"the columns": lambda X: X}
+    seed = seed_of(run.dataset, run.name, run.fold, run.seed)
+    return {
+        "test": held_out_scores(model, test.X, test.y, test.s),
+        "representation": _representation(views, train, test, run.trees, seed),
+    }
 
 
 def _search(run: settings.Search, trials: Path) -> Result:
@@ -119,7 +125,7 @@ def _search(run: settings.Search, trials: Path) -> Result:
         "inner": best.mean,
         "trials": {state: sum(trial.state == state for trial in done) for state in ("complete", "pruned", "failed")},
         "test": held_out_scores(model, test.X, test.y, test.s),
-        "representation": _representation(model, train, test, run.trees, seed),
+        "representation": _representation(representation_views(model, seed), train, test, run.trees, seed),
     }
 
 
@@ -129,10 +135,10 @@ def _part(part: Any) -> Any:
     return tuning.Layers(part.depth, part.width) if isinstance(part, settings.Shape) else tuple(part)
 
 
-def _representation(model: Any, train: Part, test: Part, trees: int, seed: int) -> Result:
+def _representation(views: Views, train: Part, test: Part, trees: int, seed: int) -> Result:
     """Let a forest predict S from every view of the representation; the first view is what is handed on."""
     found = {}
-    for name, view in representation_views(model, seed).items():
+    for name, view in views.items():
         forest = RandomForestClassifier(trees, random_state=seed)
         forest.fit(view(train.X), train.s[:, 0])
         chances = forest.predict_proba(view(test.X))
@@ -144,7 +150,7 @@ def _representation(model: Any, train: Part, test: Part, trees: int, seed: int) 
     return found
 
 
-def representation_views(model: Any, seed: int) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+def representation_views(model: Any, seed: int) -> Views:
     """Return the forms in which somebody may get the representation: rows -> numbers."""
     if hasattr(model, "code_probabilities"):
         rng = np.random.default_rng(seed)

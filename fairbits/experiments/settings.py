@@ -80,6 +80,7 @@ class Reference(Run):
     fold: int = Field(ge=0)
     folds: int = Field(3, ge=2)
     seed: int = 0
+    trees: int = Field(1000, ge=1)
 
 
 class Search(Run):

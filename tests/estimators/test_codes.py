@@ -113,6 +113,21 @@ def test_expected_predictions_are_deterministic_and_sampled_ones_average_to_them
     assert np.abs(mean - expected).max() < 0.08
 
 
+@pytest.mark.parametrize("prediction", ["expected", "sampled"])
+def test_the_papers_rule_chooses_the_epoch_by_what_will_be_predicted(prediction):
+    X, y, s = problem()
+    model = quick(BinaryBernoulliClassifier, code_size=4, selection="paper", prediction=prediction)
+    model.fit(X, y, sensitive_features=s)
+    x, noise = torch.from_numpy(X.astype(np.float32)), torch.rand(len(X), 4, generator=torch.Generator().manual_seed(0))
+    labels, groups, weight = torch.from_numpy(y), torch.from_numpy(s)[:, None], torch.full((len(X),), 1 / len(X))
+    batch = Batch(x, labels, groups, weight, noise, model.prepare(labels, groups, weight))
+    with torch.no_grad():
+        seen = model.evaluate(model.net_, batch, {"gamma": torch.tensor(0.1)})["probabilities"]
+    drawn = model.decode((noise.numpy() < model.code_probabilities(X)).astype(np.uint8))
+    predicted = model.predict_proba(X) if prediction == "expected" else drawn
+    np.testing.assert_allclose(seen, predicted, atol=1e-6)
+
+
 def test_the_noise_floor_bounds_every_bit():
     X, y, s = problem()
     theta = quick(BinaryBernoulliClassifier, noise_floor=0.2).fit(X, y, sensitive_features=s).code_probabilities(X)

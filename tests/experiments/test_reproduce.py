@@ -35,6 +35,14 @@ trees = 10
 estimator = "BinaryBernoulliClassifier"
 settings = { max_epochs = 4, min_steps = 0, code_size = 4, selection = "paper" }
 """
+DYING_BYTES = 60
+DYING = f"""
+import os
+def dying(file):  # the disk has the first bytes of the line when the process is killed
+    os.truncate(file, {DYING_BYTES})
+    os.kill(os.getpid(), 9)
+os.fsync = dying
+"""
 
 
 class Command:
@@ -45,8 +53,8 @@ class Command:
         self.plan, self.folder = home / "plan.toml", home / "results"
         self.run = read_plan(self.plan).runs[-1]
 
-    def start(self, *options, plan=None):
-        code = "from fairbits.cli import main; main()"
+    def start(self, *options, plan=None, code=""):
+        code += "from fairbits.cli import main; main()"
         command = [sys.executable, "-c", code, "reproduce", plan or self.plan, "-o", self.folder, "--workers", "1"]
         command = [*map(str, command), *options]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -112,6 +120,27 @@ def test_killed_in_a_fit_in_a_search_and_in_writing_it_ends_the_same(uninterrupt
     assert command.results() == uninterrupted[0].results()
 
 
+def test_killed_in_the_middle_of_a_line_it_ends_the_same(uninterrupted, tmp_path):
+    command = Command(tmp_path)
+    process = command.start(code=DYING)
+    process.communicate(timeout=300)
+    assert process.returncode == -signal.SIGKILL
+    content = (command.folder / "records.jsonl").read_bytes()
+    assert 0 < len(content) == DYING_BYTES
+    command.finish()
+    assert (command.folder / "records.jsonl").read_bytes().startswith(content)  # a torn line is not overwritten
+    assert command.results() == uninterrupted[0].results()
+
+
+def test_records_of_other_versions_are_told_and_kept(uninterrupted, tmp_path):
+    command = Command(tmp_path)
+    command.folder.mkdir()
+    text = (uninterrupted[0].folder / "records.jsonl").read_text().replace('"torch": "', '"torch": "0.')
+    (command.folder / "records.jsonl").write_text(text)
+    assert "3 records" in command.finish().replace("\n", " ")
+    assert (command.folder / "records.jsonl").read_text() == text
+
+
 def test_what_is_finished_is_not_run_again(uninterrupted):
     command, _ = uninterrupted
     before = (command.folder / "records.jsonl").read_bytes()
@@ -149,6 +178,15 @@ def test_records_of_another_format_are_refused_and_kept(tmp_path):
     with pytest.raises(ValueError, match="format 99"):
         folder.read()
     assert json.loads(folder.file.read_text())["format"] == 99
+
+
+def test_a_file_for_a_folder(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("kept")
+    monkeypatch.setattr(sys, "argv", ["fairbits", "reproduce", "compas", "-o", str(tmp_path / "file")])
+    with pytest.raises(SystemExit):
+        main()
+    assert "-o names a folder" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "kept"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks are posix's")

@@ -32,9 +32,11 @@ def test_columns_are_scaled_by_the_training_rows_alone():
 
 
 def test_the_constant_predictor_scores_two_and_a_half(tmp_path):
-    run = Reference(kind="reference", name="constant", dataset="compas", fold=0)
-    scores = execute(run, tmp_path)["test"]
+    run = Reference(kind="reference", name="constant", dataset="compas", fold=0, trees=5)
+    result = execute(run, tmp_path)
+    scores = result["test"]
     assert scores["auc"] + (1 - scores["gpa"]) + (1 - scores["audc"]) == 2.5
+    assert result["representation"] == {"nothing": {"adrg": 0.0, "auc_of_s": 0.5}}
 
 
 def test_a_search_reports_its_best_on_rows_it_has_not_seen(tmp_path):

@@ -153,4 +153,4 @@ def test_images_stand_beside_published_numbers():
 
 def test_a_rho_that_nobody_published_has_our_rows_alone():
     (section,) = biased_mnist([image("Vanilla", 0.9, 0, 0.9)])
-    assert [row[0] for row in section.tables[0].rows] == ["Vanilla"]
+    assert [row[0] for row in section.tables[0].rows] == ["constant", "Vanilla"]

@@ -86,8 +86,8 @@ def views(records: Iterable[Record]) -> pd.DataFrame:
             "auc": r["result"]["test"]["auc"],
             "one_draw_auc": r["result"]["test"].get("one_draw_auc", float("nan")),
         }
-        for r in of_kind(tuned(records), "search")
-        for place, (view, found) in enumerate(r["result"]["representation"].items())
+        for r in tuned(records)
+        for place, (view, found) in enumerate(r["result"].get("representation", {}).items())
     ]
     columns = ["dataset", "method", *FOLD, "view", "place", "hidden", "told", "auc", "one_draw_auc"]
     return pd.DataFrame(rows, columns=columns)

@@ -25,6 +25,7 @@ def representation_chart(found: pd.DataFrame) -> alt.HConcatChart:
     ----------
     found : a row per method, fold and view of one dataset (`views`)
     """
+    found = found[found.method != "constant"]  # far off: it tells nothing of anything
     marks = method_encodings(found.method)
     panels = [_panel(_means(found, column), column, title, marks) for column, title in PANELS.items()]
     title = f"{found.dataset.iloc[0]}: what a forest finds of S in representations"

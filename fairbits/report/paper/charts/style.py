@@ -14,6 +14,8 @@ MARKS = {  # colours of Okabe and Ito, then of Tol, which the colour-blind tell 
     "logistic regression": ("#666666", "cross"),
     "BinaryBernoulli": ("#D55E00", "circle"),
     "BinaryMI": ("#0072B2", "square"),
+    "BinaryBernoulli tuned on one draw": ("#AA4499", "circle"),
+    "BinaryMI tuned on one draw": ("#332288", "square"),
     "AdvCls": ("#009E73", "triangle-up"),
     "VFAE": ("#CC79A7", "triangle-down"),
     "HSIC": ("#E69F00", "diamond"),
@@ -23,7 +25,7 @@ MARKS = {  # colours of Okabe and Ito, then of Tol, which the colour-blind tell 
     "fairlearn TO": ("#999933", "arrow"),
 }
 POINTS = alt.Legend(title="method", symbolSize=140, symbolOpacity=1)
-SPARE = [(colour, shape) for shape in ("wedge", "arrow") for colour in ("#332288", "#117733", "#AA4499", "#661100")]
+SPARE = [(colour, shape) for shape in ("wedge", "arrow") for colour in ("#117733", "#661100", "#44AA99", "#AA4466")]
 
 
 def mark_of(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
