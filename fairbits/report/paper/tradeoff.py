@@ -7,9 +7,9 @@ import pandas as pd
 from fairbits.report.paper.chosen import settings_table
 from fairbits.report.paper.intervals import Estimate, estimate, verdict
 from fairbits.report.paper.records import FOLD, REFERENCES, Record, tuned, tuned_scores
+from fairbits.report.paper.strengths import ONE_DRAW
 from fairbits.report.paper.tables import Section, Table
 
-ONE_DRAW = ", one draw"  # after the name of a method: how the paper predicts
 TUNED = " tuned on one draw"
 OURS = tuple(f"{name}{how}" for name in ("BinaryBernoulli", "BinaryMI") for how in ("", ONE_DRAW, TUNED))
 RIVALS = ("AdvCls", "VFAE", "HSIC", "Parity", "Vanilla", *REFERENCES)

@@ -6,9 +6,9 @@ import pandas as pd
 
 from fairbits.report.paper.intervals import MISSING, estimate, verdict
 from fairbits.report.paper.records import FOLD, REFERENCES, Record, of_kind, tuned_scores
-from fairbits.report.paper.strengths import frontiers, rows_of_folds
+from fairbits.report.paper.strengths import ONE_DRAW, frontiers, rows_of_folds, with_one_draw
 from fairbits.report.paper.tables import Section, Table
-from fairbits.report.paper.tradeoff import ONE_DRAW, OURS
+from fairbits.report.paper.tradeoff import OURS
 
 LIMITS = (0.05, 0.1, 0.15, 0.2)  # of GPA
 HEAD = (
@@ -45,9 +45,7 @@ def within_limits(records: Iterable[Record]) -> list[Section]:
 
 
 def _section(dataset: str, scores: pd.DataFrame, references: pd.DataFrame) -> Section:
-    drawn = scores.dropna(subset="one_draw_auc")
-    drawn = drawn.assign(method=drawn.method + ONE_DRAW, auc=drawn.one_draw_auc, gpa=drawn.one_draw_gpa)
-    scores = pd.concat([scores, drawn], ignore_index=True)
+    scores = with_one_draw(scores)
     scores = scores.assign(distance=1 - scores.auc + scores.gpa, fold=rows_of_folds(scores))
     beside = references.assign(value=0.0, fold=list(references[FOLD].itertuples(index=False, name=None)))
     scores = pd.concat([scores, beside[beside.fold.isin(set(scores.fold))]])

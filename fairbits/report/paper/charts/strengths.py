@@ -9,14 +9,15 @@ from scipy.interpolate import PchipInterpolator
 
 from fairbits.report.frontier import FAIRER
 from fairbits.report.paper.charts.style import ACCURATE, axis, extent, finish, mark_of, shade
-from fairbits.report.paper.strengths import fold_means
+from fairbits.report.paper.strengths import fold_means, with_one_draw
 
 BETWEEN = 8  # pieces of spline from one strength to the next
 ABREAST = 3  # panels, where a row is not all depths of a method
 LARGE = {"width": 300, "height": 260, "x": FAIRER, "y": ACCURATE}
 SMALL = {"width": 180, "height": 170, "x": "1 - GPA →", "y": "AUC →"}
 EXPLANATION = (
-    "AUC against 1 - GPA of expected predictions, means over folds. Small points: seeds.",
+    "AUC against 1 - GPA of expected predictions or, where it says so, of one draw, which is how the paper predicts.",
+    "Means over folds. Small points: seeds.",
     "Large points, joined in the order of the strength by splines: means over seeds.",
     "Colour: gamma or, for a strength of another name, its place in the grid.",
 )
@@ -29,7 +30,7 @@ def strengths_chart(scores: pd.DataFrame, title: str, *, by_depth: bool = False)
     ----------
     scores : a row per method, depth, seed, strength and fold (`strength_scores`)
     """
-    seeds = fold_means(scores)
+    seeds = fold_means(with_one_draw(scores))
     box = {"fair": extent(seeds.fair), "auc": extent(seeds.auc)}
     look, methods = SMALL if by_depth else LARGE, list(mark_of(seeds.method))
     panels = [_panel(seeds[seeds.method == m], depth, box, look) for m in methods for depth in sorted(set(seeds.depth))]
