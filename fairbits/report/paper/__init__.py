@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fairbits.records import replace_file
 from fairbits.report.paper.images import biased_mnist
+from fairbits.report.paper.overview import overview
 from fairbits.report.paper.plane import plane
 from fairbits.report.paper.records import Record, in_order
 from fairbits.report.paper.representation import representation
@@ -17,7 +18,7 @@ from fairbits.report.paper.within import within_limits
 
 __all__ = ["paper_sections", "write_paper"]
 
-PARTS = (tradeoff, within_limits, representation, stability, complexity, plane, biased_mnist)
+PARTS = (overview, tradeoff, within_limits, representation, stability, complexity, plane, biased_mnist)
 LATEX_HEAD = "% Needs \\usepackage{booktabs} and \\usepackage{graphicx}."
 
 

@@ -75,10 +75,15 @@ def paired_difference(scores: pd.DataFrame, one: str, other: str) -> Estimate:
     return estimate(by_fold[one] - by_fold[other])  # nan where a fold has one of the two
 
 
-def _differences_table(dataset: str, scores: pd.DataFrame) -> Table:
+def with_drawn(scores: pd.DataFrame) -> pd.DataFrame:
+    """Add the distances of predictions from one drawn code, where there are any, as methods of their own."""
     drawn = scores.dropna(subset="one_draw_distance")
-    drawn = drawn.assign(method=drawn.method + ONE_DRAW, distance=drawn.one_draw_distance)
-    scores = pd.concat([scores, drawn])
+    drawn = drawn[~drawn.method.str.endswith(TUNED)]  # those predict from one draw as it is
+    return pd.concat([scores, drawn.assign(method=drawn.method + ONE_DRAW, distance=drawn.one_draw_distance)])
+
+
+def _differences_table(dataset: str, scores: pd.DataFrame) -> Table:
+    scores = with_drawn(scores)
     present = set(scores.method)
     pairs = [(one, other) for one in OURS for other in RIVALS if {one, other} <= present]
     found = [(*pair, paired_difference(scores, *pair)) for pair in pairs]

@@ -36,22 +36,30 @@ PAIRED = (
 
 def within_limits(records: Iterable[Record]) -> list[Section]:
     """Return a section per dataset whose frontiers were run with one hidden layer."""
+    return [_section(dataset, found) for dataset, found in frontier_folds(records).items()]
+
+
+def frontier_folds(records: Iterable[Record]) -> dict[str, dict[str, pd.DataFrame]]:
+    """Return the scores over strengths and folds by dataset and method, the references first."""
     records = list(records)
     found, references = frontiers(records), tuned_scores(of_kind(records, "reference"))
-    return [
-        _section(str(name), own, references[references.dataset == name])
+    return {
+        str(name): _methods(own, references[references.dataset == name])
         for name, own in found[found.depth == 1].groupby("dataset")
-    ]
+    }
 
 
-def _section(dataset: str, scores: pd.DataFrame, references: pd.DataFrame) -> Section:
+def _methods(scores: pd.DataFrame, references: pd.DataFrame) -> dict[str, pd.DataFrame]:
     scores = with_one_draw(scores)
     scores = scores.assign(distance=1 - scores.auc + scores.gpa, fold=rows_of_folds(scores))
     beside = references.assign(value=0.0, fold=list(references[FOLD].itertuples(index=False, name=None)))
     scores = pd.concat([scores, beside[beside.fold.isin(set(scores.fold))]])
     folds = scores.groupby(["method", "value", "fold"], as_index=False)[["auc", "gpa", "distance"]].mean()  # over seeds
     found = {str(method): own for method, own in folds.groupby("method")}
-    found = {name: found.pop(name) for name in REFERENCES if name in found} | found
+    return {name: found.pop(name) for name in REFERENCES if name in found} | found
+
+
+def _section(dataset: str, found: dict[str, pd.DataFrame]) -> Section:
     rows = tuple((method, *_cells(own)) for method, own in found.items())
     title, note = f"{dataset}: accuracy within limits", NOTE.format(dash=MISSING)
     tables = (Table(f"{dataset}-within", title, HEAD, rows, (note,)), _differences(dataset, found))
@@ -67,10 +75,10 @@ def _cells(folds: pd.DataFrame) -> list[str]:
         cells.append(estimate(folds[folds.value == fair.auc.idxmax()].auc).text() if len(fair) else MISSING)
     at = means.loc[means.distance.idxmin()]
     counts = (str(len(means)), str(folds.fold.nunique()))
-    return [*counts, *cells, estimate(_nearest(folds)).text(), f"{at.auc:.3f}, {at.gpa:.3f}"]
+    return [*counts, *cells, estimate(nearest(folds)).text(), f"{at.auc:.3f}, {at.gpa:.3f}"]
 
 
-def _nearest(folds: pd.DataFrame) -> pd.Series:
+def nearest(folds: pd.DataFrame) -> pd.Series:
     """Return the distances of the folds at the strength whose mean is the least."""
     value = folds.groupby("value").distance.mean().idxmin()
     return folds[folds.value == value].set_index("fold").distance
@@ -86,7 +94,7 @@ def _differences(dataset: str, found: dict[str, pd.DataFrame]) -> Table:
     rows = []
     for one in (name for name in OURS if name in found):
         for other in _rivals(one, found):
-            difference = estimate(_nearest(found[one]) - _nearest(found[other]))
+            difference = estimate(nearest(found[one]) - nearest(found[other]))
             if difference.n:  # folds that both have
                 rows.append((one, other, str(difference.n), difference.text(signed=True), verdict(difference)))
     head = ("method", "against", "folds", "difference ↓", "the method is")
