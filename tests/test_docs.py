@@ -96,3 +96,16 @@ def test_a_method_takes_twenty_lines_and_measures_what_it_says(capsys):
 def test_the_list_of_names_is_up_to_date():
     made = runpy.run_path(str(ROOT / "scripts" / "api_page.py"))
     assert made["PAGE"].read_text() == made["page"](), "run: python scripts/api_page.py"
+
+
+def test_the_reproduction_quotes_its_tables():
+    """The page's overview is that of the published folder, and every number with an interval stands in its tables."""
+    page = (ROOT / "docs" / "reproduction.md").read_text()
+    (folder,) = set(re.findall(r"\]\(\.\./(results/\d{4}-\d\d-\d\d_[0-9a-f]+)/tables\.md\)", page))
+    tables = (ROOT / folder / "tables.md").read_text()
+    overview = re.findall(r"^\|.*$", tables.split("## All datasets")[1].split("\n## ")[0], re.MULTILINE)
+    assert len(overview) > 10
+    assert "\n".join(overview) in page
+    quoted = re.findall(r"[+-]?\d\.\d+ ± \d\.\d+", page)
+    assert len(quoted) > 100
+    assert [number for number in quoted if number not in tables] == []

@@ -13,7 +13,7 @@ PANELS = {"hidden": "1 - ADRG of S (tells less →)", "told": "AUC of S (tells m
 SHORT = {"16 draws": "16", "theta": "θ"}
 EXPLANATION = (
     "A random forest predicts S. Filled: from what is handed on (one draw, or the representation).",
-    "Hollow: from 16 draws, from theta (θ), from the mean. Bars: 95 % t-intervals over folds.",
+    "Hollow: from 16 draws, from theta (θ), from the mean. Bars, which may leave the picture: 95 % t-intervals.",
     "AUC is of the expected prediction. Dotted: as good as the best filled mark.",
 )
 
@@ -41,13 +41,13 @@ def _means(found: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def _panel(means: pd.DataFrame, column: str, title: str, marks: dict[str, Any]) -> Any:
-    domains = {name: extent(means[f"{name}_low"], means[f"{name}_high"], padding=0.1) for name in ("fair", "auc")}
+    domains = {name: extent(means[name], padding=0.25) for name in ("fair", "auc")}
     x, y = axis(alt.X, "fair", title, domains["fair"]), axis(alt.Y, "auc", ACCURATE, domains["auc"])
     filled = means.place == 0  # what is handed on
     hollow, colour = means[~filled], marks["color"]
     layers = [
-        alt.Chart(means).mark_rule().encode(x="fair_low:Q", x2="fair_high:Q", y="auc:Q", color=colour),
-        alt.Chart(means[filled]).mark_rule().encode(x="fair:Q", y="auc_low:Q", y2="auc_high:Q", color=colour),
+        alt.Chart(means).mark_rule(clip=True).encode(x="fair_low:Q", x2="fair_high:Q", y="auc:Q", color=colour),
+        alt.Chart(means[filled]).mark_rule(clip=True).encode(x="fair:Q", y="auc_low:Q", y2="auc_high:Q", color=colour),
         alt.Chart(means[filled]).mark_point(filled=True, size=170, opacity=1).encode(x=x, y=y, **marks),
         alt.Chart(hollow).mark_point(size=130, strokeWidth=2, fill="white", opacity=1).encode(x=x, y=y, **marks),
         alt.Chart(hollow).mark_text(dy=-16, fontSize=LETTERS).encode(x=x, y=y, text="word:N", color=colour),
