@@ -13,8 +13,8 @@ from fairbits.report.paper.strengths import fold_means, with_one_draw
 
 BETWEEN = 8  # pieces of spline from one strength to the next
 ABREAST = 3  # panels, where a row is not all depths of a method
-LARGE = {"width": 300, "height": 260, "x": FAIRER, "y": ACCURATE}
-SMALL = {"width": 180, "height": 170, "x": "1 - GPA →", "y": "AUC →"}
+LARGE = {"width": 300, "height": 260, "x": FAIRER, "y": ACCURATE, "ticks": 5}
+SMALL = {"width": 180, "height": 170, "x": "1 - GPA →", "y": "AUC →", "ticks": 3}
 EXPLANATION = (
     "AUC against 1 - GPA of expected predictions or, where it says so, of one draw, which is how the paper predicts.",
     "Means over folds. Small points: seeds.",
@@ -58,7 +58,9 @@ def _panel(seeds: pd.DataFrame, depth: int, box: dict[str, tuple[float, float]],
     """Draw one method at one depth."""
     own = seeds[seeds.depth == depth]
     means = own.groupby(["place", "tint"], as_index=False)[["auc", "fair"]].mean()
-    x, y = axis(alt.X, "fair", look["x"], box["fair"]), axis(alt.Y, "auc", look["y"], box["auc"])
+    ticks = alt.Axis(tickCount=look["ticks"])
+    x = axis(alt.X, "fair", look["x"], box["fair"], axis=ticks)
+    y = axis(alt.Y, "auc", look["y"], box["auc"], axis=ticks)
     at = {"x": x, "y": y, "color": shade("tint", (0, 1), title="strength")}
     layers = (
         alt.Chart(spline(means)).mark_rule(strokeWidth=2.5, strokeCap="round").encode(**at, x2="fair2", y2="auc2"),
