@@ -33,6 +33,8 @@ def run_reproduce(
     as_json: bool = False,
 ) -> None:
     """Reproduce one experiment or all of them; what has its record is not run again."""
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"-o names a folder; {output} is a file.")
     console, folder = Console(stderr=as_json), Folder(output)
     other = _changes(changes or []) | ({} if trials is None else {"trials": trials})
     plans = [read_plan(plan, quick=quick, changes=other) for plan in (shipped_plans() if name == "all" else [name])]
@@ -42,10 +44,8 @@ def run_reproduce(
     runs = list({run.hash: run for plan in plans for run in plan.runs}.values())
     for plan in plans:
         console.print(f"[bold]{plan.title}[/bold]: {len(plan.runs)} runs")
-    if output.exists() and not output.is_dir():
-        raise ValueError(f"-o names a folder; {output} is a file.")
-    for name, made in folder.other_versions().items():
-        console.print(f"{made} records of {output} were made with another {name} than this; they are kept as they are.")
+    for package, count in folder.other_versions().items():
+        console.print(f"{count} records of {output} were made with another {package} than this; they are kept as is.")
     if folder.torn_lines():
         console.print(f"{folder.torn_lines()} torn line(s) of {folder.file} are left out; their runs are run again.")
     try:

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import pandas as pd
 
 from fairbits.report.paper.intervals import MISSING, estimate
-from fairbits.report.paper.records import REFERENCES, Record, tuned_scores
+from fairbits.report.paper.records import REFERENCES, Record, tuned_scores, with_one_draw
 from fairbits.report.paper.tables import Section, Table
-from fairbits.report.paper.tradeoff import OURS, with_drawn
+from fairbits.report.paper.tradeoff import OURS
 from fairbits.report.paper.within import frontier_folds, nearest
 
 NOTES = (
@@ -20,7 +20,7 @@ NOTES = (
 def overview(records: Iterable[Record]) -> list[Section]:
     """Return one section, if two datasets or more were run."""
     records = list(records)
-    tuned = with_drawn(tuned_scores(records))
+    tuned = with_one_draw(tuned_scores(records))
     columns = {f"{name}, tuned": _tuned(own) for name, own in tuned.groupby("dataset")}
     for name, found in frontier_folds(records).items():
         columns[f"{name}, over strengths"] = {method: estimate(nearest(own)).text() for method, own in found.items()}

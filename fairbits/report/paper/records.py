@@ -9,6 +9,8 @@ import pandas as pd
 from fairbits.metrics import paper_objective
 
 REFERENCES = ("constant", "logistic regression")
+ONE_DRAW = ", one draw"  # after the name of a method: how the paper predicts
+TUNED_ON_ONE_DRAW = " tuned on one draw"
 FOLD = ["seed", "folds", "fold"]  # what identifies external test rows
 SCORES = ["auc", "gpa", "audc", "discrimination", "one_draw_auc", "one_draw_gpa", "information"]
 Record = dict[str, Any]
@@ -67,6 +69,14 @@ def tuned_scores(records: Iterable[Record]) -> pd.DataFrame:
         one_draw_distance=1 - frame.one_draw_auc + frame.one_draw_gpa,
         objective=paper_objective(frame),
     )
+
+
+def with_one_draw(scores: pd.DataFrame) -> pd.DataFrame:
+    """Add the predictions from one drawn code as methods of their own, but where one draw is what is predicted."""
+    drawn = scores[scores.one_draw_auc.notna() & ~scores.method.str.endswith(TUNED_ON_ONE_DRAW)]
+    auc, gpa = drawn.one_draw_auc, drawn.one_draw_gpa
+    drawn = drawn.assign(method=drawn.method + ONE_DRAW, auc=auc, gpa=gpa, fair=1 - gpa, distance=1 - auc + gpa)
+    return pd.concat([scores, drawn], ignore_index=True)
 
 
 def views(records: Iterable[Record]) -> pd.DataFrame:

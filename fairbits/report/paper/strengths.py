@@ -9,7 +9,6 @@ import pandas as pd
 from fairbits.report.paper.intervals import Estimate, correlation, estimate, rank_correlation
 from fairbits.report.paper.records import Record, of_kind
 
-ONE_DRAW = ", one draw"  # after the name of a method: how the paper predicts
 BOUNDS = ("difference_bound", "tol")  # less is stronger: frontiers, no matter of stability
 COLUMNS = ["dataset", "method", "depth", "grid", "seed", "place", "fold", "strength", "value", "tint"]
 ALIKE = ("values", "folds", "fold_seed", "selection", "threads", "method")  # what runs of one grid share
@@ -25,6 +24,7 @@ def strength_scores(records: Iterable[Record]) -> pd.DataFrame:
     rows = [row for record in of_kind(records, "strengths") for row in _rows(record)]
     frame = pd.DataFrame(rows, columns=[*COLUMNS, *SCORES]).astype(dict.fromkeys(SCORES, float))
     frame = frame.assign(fair=1 - frame.gpa, even=1 - frame.audc, one_draw_fair=1 - frame.one_draw_gpa)
+    frame = frame.assign(distance=1 - frame.auc + frame.gpa)
     return frame.sort_values(COLUMNS[:7], ignore_index=True)
 
 
@@ -51,13 +51,6 @@ def rows_of_folds(scores: pd.DataFrame) -> pd.Series:
     splits = [json.loads(grid) for grid in scores.grid]
     keys = [(split["fold_seed"], split["folds"], fold) for split, fold in zip(splits, scores.fold, strict=True)]
     return pd.Series(keys, index=scores.index, dtype=object)
-
-
-def with_one_draw(scores: pd.DataFrame) -> pd.DataFrame:
-    """Add the predictions from one drawn code, where there are any, as methods of their own."""
-    drawn = scores.dropna(subset="one_draw_auc")
-    drawn = drawn.assign(method=drawn.method + ONE_DRAW, auc=drawn.one_draw_auc, gpa=drawn.one_draw_gpa)
-    return pd.concat([scores, drawn.assign(fair=1 - drawn.gpa)], ignore_index=True)
 
 
 def one_depth_each(records: Iterable[Record]) -> dict[str, pd.DataFrame]:

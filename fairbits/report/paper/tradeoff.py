@@ -6,12 +6,19 @@ import pandas as pd
 
 from fairbits.report.paper.chosen import settings_table
 from fairbits.report.paper.intervals import Estimate, estimate, verdict
-from fairbits.report.paper.records import FOLD, REFERENCES, Record, tuned, tuned_scores
-from fairbits.report.paper.strengths import ONE_DRAW
+from fairbits.report.paper.records import (
+    FOLD,
+    ONE_DRAW,
+    REFERENCES,
+    TUNED_ON_ONE_DRAW,
+    Record,
+    tuned,
+    tuned_scores,
+    with_one_draw,
+)
 from fairbits.report.paper.tables import Section, Table
 
-TUNED = " tuned on one draw"
-OURS = tuple(f"{name}{how}" for name in ("BinaryBernoulli", "BinaryMI") for how in ("", ONE_DRAW, TUNED))
+OURS = tuple(f"{name}{how}" for name in ("BinaryBernoulli", "BinaryMI") for how in ("", ONE_DRAW, TUNED_ON_ONE_DRAW))
 RIVALS = ("AdvCls", "VFAE", "HSIC", "Parity", "Vanilla", *REFERENCES)
 SCORES = {
     "auc": "AUC ↑",
@@ -75,15 +82,8 @@ def paired_difference(scores: pd.DataFrame, one: str, other: str) -> Estimate:
     return estimate(by_fold[one] - by_fold[other])  # nan where a fold has one of the two
 
 
-def with_drawn(scores: pd.DataFrame) -> pd.DataFrame:
-    """Add the distances of predictions from one drawn code, where there are any, as methods of their own."""
-    drawn = scores.dropna(subset="one_draw_distance")
-    drawn = drawn[~drawn.method.str.endswith(TUNED)]  # those predict from one draw as it is
-    return pd.concat([scores, drawn.assign(method=drawn.method + ONE_DRAW, distance=drawn.one_draw_distance)])
-
-
 def _differences_table(dataset: str, scores: pd.DataFrame) -> Table:
-    scores = with_drawn(scores)
+    scores = with_one_draw(scores)
     present = set(scores.method)
     pairs = [(one, other) for one in OURS for other in RIVALS if {one, other} <= present]
     found = [(*pair, paired_difference(scores, *pair)) for pair in pairs]

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import pandas as pd
 
 from fairbits.report.paper.intervals import MISSING, estimate, verdict
-from fairbits.report.paper.records import FOLD, REFERENCES, Record, of_kind, tuned_scores
-from fairbits.report.paper.strengths import ONE_DRAW, frontiers, rows_of_folds, with_one_draw
+from fairbits.report.paper.records import FOLD, ONE_DRAW, REFERENCES, Record, of_kind, tuned_scores, with_one_draw
+from fairbits.report.paper.strengths import frontiers, rows_of_folds
 from fairbits.report.paper.tables import Section, Table
 from fairbits.report.paper.tradeoff import OURS
 
@@ -51,7 +51,7 @@ def frontier_folds(records: Iterable[Record]) -> dict[str, dict[str, pd.DataFram
 
 def _methods(scores: pd.DataFrame, references: pd.DataFrame) -> dict[str, pd.DataFrame]:
     scores = with_one_draw(scores)
-    scores = scores.assign(distance=1 - scores.auc + scores.gpa, fold=rows_of_folds(scores))
+    scores = scores.assign(fold=rows_of_folds(scores))
     beside = references.assign(value=0.0, fold=list(references[FOLD].itertuples(index=False, name=None)))
     scores = pd.concat([scores, beside[beside.fold.isin(set(scores.fold))]])
     folds = scores.groupby(["method", "value", "fold"], as_index=False)[["auc", "gpa", "distance"]].mean()  # over seeds

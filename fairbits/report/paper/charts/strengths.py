@@ -9,7 +9,8 @@ from scipy.interpolate import PchipInterpolator
 
 from fairbits.report.frontier import FAIRER
 from fairbits.report.paper.charts.style import ACCURATE, axis, extent, finish, mark_of, shade
-from fairbits.report.paper.strengths import fold_means, with_one_draw
+from fairbits.report.paper.records import with_one_draw
+from fairbits.report.paper.strengths import fold_means
 
 BETWEEN = 8  # pieces of spline from one strength to the next
 ABREAST = 3  # panels, where a row is not all depths of a method
