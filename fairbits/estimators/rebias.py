@@ -96,14 +96,22 @@ class BiasedNet(nn.Module):
 
 
 class PatchFeatures(ConvolutionalFeatures):
-    """Features of every second kernel x kernel patch, averaged over the image: one convolution, then 1 x 1 ones."""
+    """Features of every second kernel x kernel patch, averaged over the image: one convolution, then 1 x 1 ones.
+
+    A 1 x 1 convolution of stride 2 corrupts the heap in torch 2.13 (oneDNN, AVX2, channels-last, backward to the
+    weights), so 1 x 1 patches are picked by slicing and convolved with stride 1, which gives the same numbers.
+    """
 
     def __init__(self, shape: tuple[int, ...], channels: Sequence[int], kernel: int):
         super().__init__(shape, ())
         blocks: list[nn.Module] = []
+        self.step = 2 if kernel == 1 else 1
         for n_in, n_out in pairwise((shape[0], *channels)):
-            side, stride = (1, 1) if blocks else (kernel, 2)
+            side, stride = (1, 1) if blocks else (kernel, 2 // self.step)
             convolution = nn.Conv2d(n_in, n_out, side, stride, padding=side // 2, bias=False)
             blocks += [convolution, nn.BatchNorm2d(n_out), nn.ReLU()]
         self.blocks = nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1))
         self.width = (shape[0], *channels)[-1]
+
+    def _features(self, x: Tensor) -> Tensor:
+        return super()._features(x[..., :: self.step, :: self.step])

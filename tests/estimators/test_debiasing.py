@@ -21,6 +21,7 @@ from fairbits.estimators import (
 )
 from fairbits.estimators.entangling import disentangling, entangling, members
 from fairbits.estimators.learned_mixin import base_rates, what_groups_say
+from fairbits.estimators.rebias import PatchFeatures
 from fairbits.training import Batch
 
 METHODS = [EnDClassifier, LearnedMixinClassifier, ReBiasClassifier, RUBiClassifier]
@@ -236,6 +237,26 @@ def test_rebias_opponent_is_linear_for_tables_and_local_for_images():
     moved = tiles.permute(0, 1, 2, 4, 3, 5).reshape(x.shape)
     torch.testing.assert_close(net.biased(x).logits, net.biased(moved).logits)
     assert not torch.allclose(net(x).logits, net(moved).logits)
+
+
+@pytest.mark.parametrize("kernel", [1, 3, 5])
+@pytest.mark.parametrize("rows", [72, 64, 8, 80, 16, 7])
+def test_rebias_patches_are_those_of_a_strided_convolution(kernel, rows):
+    """Value and gradient against double precision; as one 1 x 1 convolution of stride 2 this crashed on AVX2."""
+    torch.manual_seed(0)
+    features = PatchFeatures((3, 8, 6), (4,), kernel).train()
+    weight = features.blocks[0].weight
+    x = torch.rand(rows, 3, 8, 6)
+    value = features(x)
+    (found,) = torch.autograd.grad(value.square().sum(), weight)
+    exact = weight.detach().double().requires_grad_()
+    strided = torch.nn.functional.conv2d(x.double(), exact, stride=2, padding=kernel // 2)
+    normal = torch.nn.functional.batch_norm(strided, None, None, training=True, eps=features.blocks[1].eps)
+    expected = normal.relu().mean((2, 3))
+    torch.testing.assert_close(value.double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        found.double(), torch.autograd.grad(expected.square().sum(), exact)[0], rtol=1e-3, atol=1e-4
+    )
 
 
 # ---------------------------------------------------------------------- fits
