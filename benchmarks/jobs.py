@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from fairbits.records import append_record, commit, read_records, versions
+from fairbits.storage import append_record, commit, read_records, versions
 
 OUTCOME = ("scores", "result", "made_by")  # what a record has beyond its job
 

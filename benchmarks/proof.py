@@ -25,7 +25,7 @@ from benchmarks.receivers import outcome, ten_classifiers
 from fairbits import BinaryMIClassifier, TableEncoder, VanillaClassifier
 from fairbits.auditing.intervals import auc_interval, macro_auc, one_vs_rest, ranks_of
 from fairbits.certificate import Certificate, certify
-from fairbits.certificate.bounds import one_set_deviation
+from fairbits.certificate.deviations import one_set_deviation
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
 

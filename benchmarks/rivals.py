@@ -15,7 +15,7 @@ import torch
 from rich.progress import track
 
 import fairbits
-import fairbits.compare
+import fairbits.rivals
 from benchmarks.jobs import key, publish, run_missing
 from fairbits.datasets import load_adult, load_compas
 from fairbits.estimators import fit_stack
@@ -95,7 +95,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     s = np.unique(data.s, return_inverse=True)[1][:, None]
     folds = stratified_folds(y, s, FOLDS, 0)
     other = job["method"] in OTHERS
-    method = getattr(fairbits.compare if other else fairbits, METHODS[job["method"]][0])
+    method = getattr(fairbits.rivals if other else fairbits, METHODS[job["method"]][0])
     models = [method(random_state=job["seed"], **job["settings"]) for _ in folds]
     if other:
         for model, (train, _) in zip(models, folds, strict=True):

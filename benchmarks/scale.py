@@ -22,7 +22,7 @@ SIZES = (250_000, 500_000, 1_000_000)
 EPOCHS = 5
 MOST_MEGABYTES = 4_000
 MOST_GROWTH = 1.25  # of the time per row, from the smallest table to the largest; start-up makes the small one slower
-COMMAND = [sys.executable, "-c", "from fairbits.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from fairbits.commands import main; main()"]
 
 
 def write_table(file: Path, n: int) -> None:

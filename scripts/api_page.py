@@ -24,8 +24,8 @@ MODULES = {  # in reading order; a name stands where it is first met
     "fairbits.estimators": "Bases and parts for a method of your own: [extending.md](extending.md).",
     "fairbits.certificate": "Parts of a certificate: [certificate.md](certificate.md).",
     "fairbits.auditing": "Parts of an audit.",
-    "fairbits.tuning": "A search for settings; `pip install 'fairbits[experiments]'`.",
-    "fairbits.compare": "Other libraries' methods under the same calls; `pip install 'fairbits[compare]'`.",
+    "fairbits.lab.tuning": "A search for settings; `pip install 'fairbits[experiments]'`.",
+    "fairbits.rivals": "Other libraries' methods under the same calls; `pip install 'fairbits[compare]'`.",
 }
 LONGEST_DEFAULT, LONGEST_CALL = 16, 80
 

@@ -1,8 +1,10 @@
-"""Imports point down: a test walks them."""
+"""Imports point down: a test walks every one of them, also relative ones and those by name."""
 
 import ast
 import subprocess
 import sys
+from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -11,18 +13,25 @@ import fairbits
 
 PACKAGE = Path(fairbits.__file__).parent
 LAYERS = [
-    {"information", "kernels", "metrics", "datasets", "encoding", "records"},
+    {"errors"},
+    {"storage"},
+    {"information", "metrics", "datasets", "encoding"},
     {"certificate", "nn"},
     {"training"},
     {"estimators"},
-    {"modelfile", "export"},
-    {"auditing", "path", "plane", "certified", "compare", "tuning"},
-    {"experiments"},
+    {"auditing", "modelfile"},
+    {"tables"},
+    {"rivals"},
     {"report"},
     {"workflow"},
-    {"cli"},
+    {"lab"},
+    {"commands"},
 ]
+LAB_COMMANDS = ("fairbits.commands.reproduce", "fairbits.commands.app")  # loaded when called
 FILES = sorted(PACKAGE.rglob("*.py"))
+MODULES = {
+    ".".join(("fairbits", *f.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): f for f in FILES
+}
 
 
 def part(module: str) -> str | None:
@@ -31,32 +40,77 @@ def part(module: str) -> str | None:
     return names[1] if names[0] == "fairbits" and len(names) > 1 else None
 
 
-def imported_parts(file: Path) -> set[str]:
-    """Return the parts of the package that a file imports absolutely, anywhere in it."""
+def public_home(name: str) -> str | None:
+    """Return the module that a public name of fairbits is loaded from."""
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
+    homes = {a.name: f"fairbits.{n.module}" for n in stub.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    return homes.get(name)
+
+
+def imported_modules(module: str, *, top_level_only: bool = False) -> set[str]:
+    """Return the modules of fairbits that a module imports: absolutely, relatively, or by a name in quotes."""
+    file = MODULES[module]
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    tree = ast.parse(file.read_text())
     found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in tree.body if top_level_only else ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {part(alias.name) for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "fairbits" else []
-            found |= {part(name) for name in [node.module or "", *names]}
-    return found - {None}
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
+            source = ".".join(filter(None, [base, node.module]))
+            for alias in node.names:
+                whole = f"{source}.{alias.name}"
+                home = public_home(alias.name) if source == "fairbits" else None
+                found.add(home or (whole if whole in MODULES else source))
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "import_module":
+            found |= {a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
+        elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "fairbits" and not top_level_only:
+            found |= {home for home in [public_home(node.attr)] if home}
+    return {name for name in found if name.split(".")[0] == "fairbits"}
 
 
 def layer(name: str) -> int:
     return next(i for i, parts in enumerate(LAYERS) if name in parts)
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if f.parent != PACKAGE or f.name != "__init__.py"], ids=str)
-def test_imports_point_down(file):
-    own = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    for other in imported_parts(file) - {own}:
-        assert layer(other) < layer(own), f"{own} imports {other}"
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "fairbits"])
+def test_imports_point_down(module):
+    own = part(module)
+    for other in {part(name) for name in imported_modules(module)} - {own, None}:
+        assert layer(other) < layer(own), f"{module} imports {other}"
 
 
-def test_every_file_of_the_package_has_a_true_name():
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "fairbits"])
+def test_nothing_loads_the_lab_or_the_rivals_by_itself(module):
+    """Rivals and the lab are loaded when somebody asks for them, not by the rest of the library."""
+    if part(module) not in {"rivals", "lab"} and module not in LAB_COMMANDS:
+        assert not {part(name) for name in imported_modules(module, top_level_only=True)} & {"rivals", "lab"}
+        assert "lab" not in {part(name) for name in imported_modules(module)}
+
+
+def test_no_imports_go_in_a_ring():
+    """Within a part, too: modules can be put in an order in which each needs only those before it."""
+    graph = {m: {n for n in imported_modules(m, top_level_only=True) if n in MODULES and n != m} for m in MODULES}
+    for package in [m for m in MODULES if MODULES[m].name == "__init__.py"]:
+        for m in graph:
+            if m.startswith(package + "."):
+                graph[m].discard(package)
+    list(TopologicalSorter(graph).static_order())
+
+
+def test_every_file_of_the_package_has_a_true_name_of_its_own():
     vague = {"utils", "util", "misc", "common", "helpers", "helper"}
     assert not [f for f in FILES if f.stem in vague or f.parent.name in vague]
+    names = Counter(f.name for f in FILES if f.name != "__init__.py")
+    assert not [name for name, count in names.items() if count > 1]
+
+
+def test_no_module_has_the_name_of_what_its_package_exports():
+    for name in [m for m in MODULES if MODULES[m].name == "__init__.py"]:
+        exported = [n for n in ast.walk(ast.parse(MODULES[name].read_text())) if isinstance(n, ast.ImportFrom)]
+        names = {alias.asname or alias.name for node in exported for alias in node.names}
+        assert not [n for n in names if f"{name}.{n}" in MODULES and n.islower()], name
 
 
 def modules_after(code: str) -> set[str]:
@@ -69,13 +123,18 @@ def modules_after(code: str) -> set[str]:
 def test_importing_fairbits_is_cheap():
     heavy = {"torch", "sklearn", "optuna", "matplotlib", "altair", "dask", "wandb"}
     assert not heavy & modules_after("import fairbits")
-    assert not heavy & modules_after("import fairbits.cli")
+    assert not heavy & modules_after("import fairbits.commands")
 
 
 def test_using_an_estimator_loads_no_optional_package():
     optional = {"optuna", "matplotlib", "altair", "dask", "distributed", "wandb", "jinja2", "fairlearn", "aif360"}
     optional |= {"onnx", "onnxscript", "onnxruntime"}
-    assert not optional & modules_after("from fairbits import *; from fairbits.compare import *")
+    assert not optional & modules_after("from fairbits import *; from fairbits.rivals import *")
+
+
+def test_our_own_methods_load_no_rival():
+    loaded = modules_after("from fairbits import BinaryMIClassifier, CertifiedClassifier, audit, save")
+    assert not [name for name in loaded if name.startswith(("fairbits.rivals", "fairbits.lab"))]
 
 
 def test_public_names_are_where_they_are_said_to_be():

@@ -1,7 +1,7 @@
 """What a representation does for the label and tells about the sensitive columns."""
 
-from fairbits.auditing.audit import audit
+from fairbits.auditing.audit_record import Adversary, Audit, Leakage
+from fairbits.auditing.auditor import audit
 from fairbits.auditing.probes import FULL, PROBES, QUICK, ProbeResult, run_probes
-from fairbits.auditing.record import Adversary, Audit, Leakage
 
 __all__ = ["FULL", "PROBES", "QUICK", "Adversary", "Audit", "Leakage", "ProbeResult", "audit", "run_probes"]

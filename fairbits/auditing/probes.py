@@ -18,7 +18,8 @@ from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
 from fairbits.auditing.intervals import auc_interval, balanced_accuracy_interval, macro_auc, one_vs_rest, ranks_of
-from fairbits.certificate.bounds import one_set_deviation
+from fairbits.certificate.deviations import one_set_deviation
+from fairbits.errors import InputError
 
 QUICK_ROWS = 20_000  # with these rows the quick probes take seconds
 
@@ -140,7 +141,7 @@ def run_probes(
     _check(models, confidence, n_permutations)
     Z, s = check_array(Z, dtype=float), _checked_groups(groups)
     if len(Z) != len(s):
-        raise ValueError(f"Z has {len(Z)} rows and groups has {len(s)}; pass one group number per row.")
+        raise InputError(f"Z has {len(Z)} rows and groups has {len(s)}; pass one group number per row.")
     first = halves(s, random_state) if train is None else _checked_halves(train, s)
     data = Z[first], s[first], Z[~first], s[~first]
     together = 1 - (1 - confidence) / len(models)
@@ -217,21 +218,21 @@ def _accuracy_scores(decision: np.ndarray, s: np.ndarray, confidence: float, tog
 def _check(models: Sequence[str], confidence: float, n_permutations: int) -> None:
     unknown = [name for name in models if name not in PROBES]
     if isinstance(models, str) or unknown or not len(models):
-        raise ValueError(f"models={models!r} must be a list of names out of {list(PROBES)}.")
+        raise InputError(f"models={models!r} must be a list of names out of {list(PROBES)}.")
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence!r} must lie between 0 and 1, such as 0.95.")
+        raise InputError(f"confidence={confidence!r} must lie between 0 and 1, such as 0.95.")
     if n_permutations < 1:
-        raise ValueError(f"n_permutations={n_permutations!r} must be at least 1.")
+        raise InputError(f"n_permutations={n_permutations!r} must be at least 1.")
 
 
 def _checked_groups(groups: Any) -> np.ndarray:
     s = np.asarray(groups)
     if s.ndim != 1 or not len(s) or s.dtype.kind not in "iu" or s.min() < 0:
-        raise ValueError(f"groups must be one column of numbers 0..K-1; it is {s.dtype} of shape {s.shape}.")
+        raise InputError(f"groups must be one column of numbers 0..K-1; it is {s.dtype} of shape {s.shape}.")
     s = s.astype(np.int64)
     counts = np.bincount(s)
     if len(counts) < 2:
-        raise ValueError("All rows are of group 0; a probe needs two groups to tell apart.")
+        raise InputError("All rows are of group 0; a probe needs two groups to tell apart.")
     _check_counts(counts, 2, "of the rows")
     return s
 
@@ -239,7 +240,7 @@ def _checked_groups(groups: Any) -> np.ndarray:
 def _checked_halves(train: Any, s: np.ndarray) -> np.ndarray:
     first = np.asarray(train)
     if first.shape != s.shape or first.dtype != bool:
-        raise ValueError(f"train must be bool of shape {s.shape}; it is {first.dtype} of shape {first.shape}.")
+        raise InputError(f"train must be bool of shape {s.shape}; it is {first.dtype} of shape {first.shape}.")
     for half, name in ((first, "of the training rows"), (~first, "of the test rows")):
         _check_counts(np.bincount(s[half], minlength=s.max() + 1), 1, name)
     return first
@@ -248,7 +249,7 @@ def _checked_halves(train: Any, s: np.ndarray) -> np.ndarray:
 def _check_counts(counts: np.ndarray, least: int, where: str) -> None:
     small = {group: int(n) for group, n in enumerate(counts) if n < least}
     if small:
-        raise ValueError(
+        raise InputError(
             f"Probes train on some rows of every group and test on others, but {where} these groups have fewer than "
             f"{least}, as {{group: rows}}: {small}. Merge them with other groups, or leave their rows out."
         )

@@ -9,6 +9,7 @@ import pandas as pd
 
 from fairbits.certificate import binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder
+from fairbits.errors import InputError
 
 MOST_CATEGORIES = 256
 REPEATS = 2  # rows per distinct value from which a representation is counted as a code
@@ -36,17 +37,17 @@ def read_subject(source: Any, X: Any, draws: int, random_state: int) -> Subject:
     """Take the source for what it is."""
     source, X = fitted_code(source, X)
     if not (isinstance(draws, Integral) and draws >= 2):
-        raise ValueError(f"draws={draws!r} must be a whole number of at least 2: one draw is shown anyway.")
+        raise InputError(f"draws={draws!r} must be a whole number of at least 2: one draw is shown anyway.")
     if hasattr(source, "__array__") or hasattr(source, "toarray") or isinstance(source, (list, tuple)):
         if X is not None:
-            raise ValueError("X goes with a fitted model; the representation itself is the first argument, X=None.")
+            raise InputError("X goes with a fitted model; the representation itself is the first argument, X=None.")
         return _given(source, "the representation", {"task": "a representation alone predicts nothing; audit a model."})
     if X is None:
-        raise ValueError("X is None; pass the rows to audit the model on.")
+        raise InputError("X is None; pass the rows to audit the model on.")
     if hasattr(source, "code_probabilities"):
         return _code(source, X, draws, random_state)
     if not hasattr(source, "transform") and not hasattr(source, "predict_proba"):
-        raise ValueError(f"{type(source).__name__} has neither transform nor predict_proba; pass what it hands on.")
+        raise InputError(f"{type(source).__name__} has neither transform nor predict_proba; pass what it hands on.")
     values = source.transform(X) if hasattr(source, "transform") else source.predict_proba(X)
     model = source if hasattr(source, "predict_proba") else None
     missing = {} if model else {"task": f"{type(source).__name__} has no predict_proba."}
@@ -98,11 +99,11 @@ def _numbers(values: Any) -> np.ndarray:
     if not hasattr(table, "columns"):
         table = np.asarray(table)
         if table.ndim not in (1, 2):
-            raise ValueError(f"The representation has shape {table.shape}; pass one row of values per person.")
+            raise InputError(f"The representation has shape {table.shape}; pass one row of values per person.")
     columns = [column for _, column in pd.DataFrame(table).items()]
     numbers = np.column_stack([_column(column) for column in columns]).astype(np.float64)
     if not len(numbers) or not np.isfinite(numbers).all():
-        raise ValueError("The representation is empty, or holds missing or infinite values; fill or drop them first.")
+        raise InputError("The representation is empty, or holds missing or infinite values; fill or drop them first.")
     return numbers
 
 

@@ -1,6 +1,7 @@
 """What held-out rows prove about every receiver of a code."""
 
-from fairbits.certificate.certify import (
+from fairbits.certificate.certificate_record import Certificate, GroupBounds
+from fairbits.certificate.certification import (
     SmallGroupWarning,
     TrainingRowsWarning,
     certify,
@@ -10,7 +11,6 @@ from fairbits.certificate.certify import (
     fitted_code,
 )
 from fairbits.certificate.contradiction import ProvedGap, proved_gap
-from fairbits.certificate.record import Certificate, GroupBounds
 from fairbits.certificate.release import Release, binary_digits, system_uniforms
 
 __all__ = [

@@ -9,11 +9,12 @@ import torch
 from scipy.stats import beta
 from torch import Tensor
 
-from fairbits.certificate.bounds import one_set_deviation
+from fairbits.certificate.deviations import one_set_deviation
 from fairbits.certificate.estimates import EXACT_WORK
 from fairbits.certificate.release import Release
+from fairbits.errors import InputError
 from fairbits.information import word_tables
-from fairbits.information.group_means import group_weights
+from fairbits.information.weighed_groups import group_weights
 from fairbits.information.words import MAX_BITS
 
 
@@ -77,7 +78,7 @@ def _tables(theta: Tensor, groups: Tensor, k: int, release: Release, generator: 
     n, m = theta.shape[0], theta.shape[1] * release.draws
     if release.coarse is None:
         if m > MAX_BITS or n * 2**m > EXACT_WORK:
-            raise ValueError(f"A code of {m} bits has too many words to list for {n} rows; pass a coarse code of it.")
+            raise InputError(f"A code of {m} bits has too many words to list for {n} rows; pass a coarse code of it.")
         return word_tables(release.theta(theta), groups, n_groups=k)[0]
     weights, _ = group_weights(theta, groups, n_groups=k)
     return weights @ release.cell_probabilities(theta, generator)

@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbits.certificate.bounds import empirical_bernstein
+from fairbits.certificate.deviations import empirical_bernstein
 from fairbits.certificate.release import Release
 from fairbits.information import binary_entropy, table_information, word_tables
-from fairbits.information.group_means import group_weights
 from fairbits.information.sampling import draw_codes, posterior_divergence, relative_tables
+from fairbits.information.weighed_groups import group_weights
 from fairbits.information.words import MAX_BITS
 
 EXACT_WORK = 2**36  # rows times code words

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fairbits.errors import InputError
+
 NAMED_BITS = 16  # up to here a coarse code is named in the record by all its words
 COARSE_DRAWS = 64  # codes drawn per row to learn how often it falls into each cell
 
@@ -38,11 +40,11 @@ class Release:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.draws, Integral) and self.draws >= 1):
-            raise ValueError(f"draws={self.draws!r} must be a whole number of at least 1.")
+            raise InputError(f"draws={self.draws!r} must be a whole number of at least 1.")
         if not 0 <= self.eps < 0.5:
-            raise ValueError(f"eps={self.eps!r} must lie in [0, 0.5): at 0.5 every bit is a fair coin.")
+            raise InputError(f"eps={self.eps!r} must lie in [0, 0.5): at 0.5 every bit is a fair coin.")
         if self.coarse is not None and self.draws > 1:
-            raise ValueError(f"draws={self.draws} of a coarse code are not certified; release one draw of it.")
+            raise InputError(f"draws={self.draws} of a coarse code are not certified; release one draw of it.")
 
     def theta(self, theta: Tensor) -> Tensor:
         """Return the bits' probabilities as released: noise added, draws side by side.  (n, draws * m)"""
@@ -83,13 +85,13 @@ class Release:
         else:
             cells = self._table(codes.shape[1])[codes.astype(np.int64) @ (1 << np.arange(codes.shape[1] - 1, -1, -1))]
         if cells.shape != (len(codes),) or not np.issubdtype(cells.dtype, np.integer) or cells.min(initial=0) < 0:
-            raise ValueError("coarse must give each code one whole number of at least 0, the number of its cell.")
+            raise InputError("coarse must give each code one whole number of at least 0, the number of its cell.")
         return cells.astype(np.int64)
 
     def _table(self, m: int) -> np.ndarray:
         table = np.asarray(self.coarse)
         if table.shape != (2**m,):
-            raise ValueError(f"coarse has shape {table.shape}; a code of {m} bits needs the cells of {2**m} words.")
+            raise InputError(f"coarse has shape {table.shape}; a code of {m} bits needs the cells of {2**m} words.")
         return table
 
     def describe(self) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbits.datasets.files import shipped_table
+from fairbits.datasets.dataset import Dataset
 from fairbits.datasets.options import check_choice, check_flag
-from fairbits.datasets.record import Dataset
+from fairbits.datasets.shipped import shipped_table
 
 SUBSETS = {
     "train": ("adult_train.csv.gz",),

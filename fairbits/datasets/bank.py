@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairbits.datasets.files import parse_table, shipped_table, verify
+from fairbits.datasets.dataset import Dataset
 from fairbits.datasets.options import check_choice, check_flag
-from fairbits.datasets.record import Dataset
+from fairbits.datasets.shipped import parse_table, shipped_table, verify
+from fairbits.errors import InputError
 
 VERSIONS = ("full", "additional")
 ADDITIONAL = "bank-additional-full.csv"
@@ -87,7 +88,7 @@ def _checked_ages(ages: object) -> tuple[int, int]:
     pair = tuple(ages) if isinstance(ages, tuple | list) else ()
     whole = all(isinstance(age, int | np.integer) and not isinstance(age, bool) for age in pair)
     if len(pair) != 2 or not whole or pair[0] > pair[1]:
-        raise ValueError(
+        raise InputError(
             f"ages={ages!r} is not possible: pass the first and the last age of the inner group as whole "
             "numbers, e.g. (25, 65)"
         )
@@ -97,7 +98,7 @@ def _checked_ages(ages: object) -> tuple[int, int]:
 def _inside(age: pd.Series, low: int, high: int) -> pd.Series:
     inside = age.between(low, high)
     if inside.nunique() < 2:
-        raise ValueError(
+        raise InputError(
             f"ages={(low, high)!r} leaves a group empty: pass a part of the ages in the table, "
             f"{age.min()} to {age.max()}"
         )
@@ -117,7 +118,7 @@ def _age_groups(inside: pd.Series, low: int, high: int) -> pd.Series:
 def _additional_table(data_home: str | PathLike[str] | None) -> pd.DataFrame:
     remedy = f"take {ADDITIONAL} unchanged out of bank-additional.zip of the {SOURCE}"
     if data_home is None:
-        raise ValueError(f"data_home=None, but version='additional' is not shipped: {remedy} and pass its folder")
+        raise InputError(f"data_home=None, but version='additional' is not shipped: {remedy} and pass its folder")
     folder = Path(data_home).expanduser()
     places = [folder / ADDITIONAL, folder / "bank-additional" / ADDITIONAL]
     path = next((place for place in places if place.is_file()), None)

@@ -9,6 +9,7 @@ import numpy as np
 
 from fairbits.datasets.mnist import fetch_mnist
 from fairbits.datasets.options import check_choice, check_count, check_number
+from fairbits.errors import InputError
 
 Seed = int | np.random.Generator | None
 
@@ -188,7 +189,7 @@ def _rows(n_images: int, n: int | None, rng: np.random.Generator) -> np.ndarray:
     if n is not None:
         check_count("n", n)
         if n > n_images:
-            raise ValueError(f"n={n!r} is not possible: pass at most {n_images}, the images of this split, or None")
+            raise InputError(f"n={n!r} is not possible: pass at most {n_images}, the images of this split, or None")
     return rng.permutation(n_images)[:n]
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from fairbits.datasets.files import shipped_table
+from fairbits.datasets.dataset import Dataset
 from fairbits.datasets.options import check_choice
-from fairbits.datasets.record import Dataset
+from fairbits.datasets.shipped import shipped_table
+from fairbits.errors import InputError
 
 VERSIONS = ("authors", "propublica", "corrected")
 FEATURES = {
@@ -102,7 +103,7 @@ def _of_races(table: pd.DataFrame, races: Sequence[str] | None) -> pd.DataFrame:
     known = sorted(table["race"].unique())
     wanted = [races] if isinstance(races, str) else list(races)
     if len(set(wanted)) < 2 or not set(wanted) <= set(known):
-        raise ValueError(f"races={races!r} is not possible: pass two or more of {known}, or None for all")
+        raise InputError(f"races={races!r} is not possible: pass two or more of {known}, or None for all")
     return table[table["race"].isin(wanted)]
 
 

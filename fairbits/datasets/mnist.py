@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from fairbits.datasets.files import verify
+from fairbits.datasets.shipped import verify
 
 SHA256 = {
     "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",

@@ -7,23 +7,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fairbits.errors import InputError
+
 
 def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
     """Raise unless the value is one of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{argument}={value!r} is not known: pass one of {', '.join(map(repr, choices))}")
+        raise InputError(f"{argument}={value!r} is not known: pass one of {', '.join(map(repr, choices))}")
 
 
 def check_flag(argument: str, value: object) -> None:
     """Raise unless the value is True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{argument}={value!r} is not a flag: pass True or False")
+        raise InputError(f"{argument}={value!r} is not a flag: pass True or False")
 
 
 def check_count(argument: str, value: object, least: int = 1) -> None:
     """Raise unless the value is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{argument}={value!r} is not possible: pass a whole number of at least {least}")
+        raise InputError(f"{argument}={value!r} is not possible: pass a whole number of at least {least}")
 
 
 def check_number(argument: str, value: object, low: float = -np.inf, high: float = np.inf) -> None:
@@ -33,7 +35,7 @@ def check_number(argument: str, value: object, low: float = -np.inf, high: float
         number = float(value)
     if not (math.isfinite(number) and low <= number <= high):
         between = "" if np.isinf([low, high]).all() else f" between {low:g} and {high:g}"
-        raise ValueError(f"{argument}={value!r} is not possible: pass a finite number{between}")
+        raise InputError(f"{argument}={value!r} is not possible: pass a finite number{between}")
 
 
 def checked_prior(prior: Sequence[float] | None, n_groups: int) -> np.ndarray:
@@ -42,5 +44,5 @@ def checked_prior(prior: Sequence[float] | None, n_groups: int) -> np.ndarray:
         return np.full(n_groups, 1 / n_groups)
     values = np.asarray(prior, dtype=float)
     if values.shape != (n_groups,) or not (values > 0).all() or not np.isclose(values.sum(), 1):
-        raise ValueError(f"prior={prior!r} is not possible: pass {n_groups} positive numbers that sum to 1, or None")
+        raise InputError(f"prior={prior!r} is not possible: pass {n_groups} positive numbers that sum to 1, or None")
     return values / values.sum()

@@ -1,10 +1,10 @@
 """Tables and sensitive columns as plain arrays."""
 
-from fairbits.encoding.groups import GroupEncoder
+from fairbits.encoding.group_encoder import GroupEncoder
 from fairbits.encoding.overlap import Overlap, sensitive_in_table
-from fairbits.encoding.rows import ReleaseLedger, SeenRows, index_hashes, row_hashes, take_rows
+from fairbits.encoding.seen_rows import ReleaseLedger, SeenRows, index_hashes, row_hashes, take_rows
 from fairbits.encoding.sensitive import BinnedSensitiveFeaturesWarning, check_length, sensitive_columns
-from fairbits.encoding.table import TableEncoder
+from fairbits.encoding.table_encoder import TableEncoder
 
 __all__ = [
     "BinnedSensitiveFeaturesWarning",

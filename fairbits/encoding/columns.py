@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from fairbits.errors import InputError
+
 # What pandas finds inside an object column that is not text; anything else is read as categories.
 OBJECT_KINDS = {
     **dict.fromkeys(["integer", "floating", "mixed-integer-float", "decimal"], "number"),
@@ -58,7 +60,7 @@ def column_kind(values: Any) -> str:
     """
     dtype = values.dtype
     if types.is_complex_dtype(dtype):
-        raise ValueError("Complex data not supported; pass real and imaginary parts as two columns")
+        raise InputError("Complex data not supported; pass real and imaginary parts as two columns")
     if types.is_object_dtype(dtype):
         return OBJECT_KINDS.get(types.infer_dtype(values, skipna=True), "category")
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):

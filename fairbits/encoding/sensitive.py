@@ -17,6 +17,7 @@ from fairbits.encoding.columns import (
     label,
     one_column,
 )
+from fairbits.errors import InputError
 
 MAX_LABELS = 50
 
@@ -48,7 +49,7 @@ def sensitive_columns(sensitive_features: Any) -> dict[str, Any]:
     columns = {str(name): values for name, values in pairs}
     if not columns or len(columns) < len(pairs):
         found = [str(name) for name, _ in pairs]
-        raise ValueError(f"sensitive_features has the columns {found}; pass one or more, each name once")
+        raise InputError(f"sensitive_features has the columns {found}; pass one or more, each name once")
     return columns
 
 
@@ -58,7 +59,7 @@ def _unframed(sensitive_features: Any) -> list[tuple[str, Any]]:
         name = getattr(sensitive_features, "name", None)
         return [(default_names(1)[0] if name in (None, "") else name, values)]
     if values.ndim != 2:
-        raise ValueError(f"sensitive_features has shape {values.shape}; pass (n,) or (n, columns)")
+        raise InputError(f"sensitive_features has shape {values.shape}; pass (n,) or (n, columns)")
     return list(zip(default_names(values.shape[1]), values.T, strict=True))
 
 
@@ -69,10 +70,10 @@ def check_length(columns: dict[str, Any], n_rows: int | None = None) -> None:
     """
     wanted = len(next(iter(columns.values()))) if n_rows is None else n_rows
     if wanted == 0:
-        raise ValueError("sensitive_features has 0 rows; pass one value per row of X")
+        raise InputError("sensitive_features has 0 rows; pass one value per row of X")
     for name, values in columns.items():
         if len(values) != wanted:
-            raise ValueError(
+            raise InputError(
                 f"sensitive_features: {name!r} has {len(values)} values for {wanted} rows of X; "
                 "pass the values themselves, one per row of X"
             )
@@ -83,7 +84,7 @@ def check_complete(name: str, values: Any) -> None:
     bad = pd.isna(values) if column_kind(values) != "number" else ~np.isfinite(as_numbers(values))
     n_bad = int(np.count_nonzero(bad))
     if n_bad:
-        raise ValueError(
+        raise InputError(
             f"sensitive_features: {name!r} is missing (or infinite) in {n_bad} of {len(values)} rows; "
             "drop these rows or make it a category of its own, such as 'unknown'"
         )
@@ -144,7 +145,7 @@ class SensitiveColumn:
     @staticmethod
     def _checked(name: str, labels: list[str]) -> list[str]:
         if len(labels) > MAX_LABELS:
-            raise ValueError(
+            raise InputError(
                 f"sensitive_features: {name!r} has {len(labels)} distinct values ({', '.join(labels[:3])}, "
                 f"...), more than {MAX_LABELS} groups; merge them into fewer, or leave an identifier out"
             )
@@ -176,10 +177,10 @@ class SensitiveColumn:
             return as_numbers(values)
         except ValueError as error:
             message = f"sensitive_features: {self.name!r} held numbers in fit: {error}; pass numbers again"
-            raise ValueError(message) from error
+            raise InputError(message) from error
 
     def _raise_unseen(self, text: str, n_rows: int) -> None:
-        raise ValueError(
+        raise InputError(
             f"sensitive_features: {self.name!r} is {text!r}, unseen in fit ({n_rows} rows of unseen groups); "
             f"known are {self.labels}: merge it into one of them, drop its rows, or fit with it"
         )

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from fairbits.certificate import fitted_code
+from fairbits.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,13 @@ def fit_coarse_code(estimator: Any, X_train: Any, n_cells: int) -> CoarseCode:
     n_cells : at least 2
     """
     if not (isinstance(n_cells, int) and n_cells >= 2):
-        raise ValueError(f"n_cells={n_cells!r} must be a whole number of at least 2.")
+        raise InputError(f"n_cells={n_cells!r} must be a whole number of at least 2.")
     estimator, X_train = fitted_code(estimator, X_train)
     theta = estimator.code_probabilities(X_train)
     codes = np.random.default_rng(0).random(theta.shape) < theta
     points, counts = np.unique(estimator.decode(codes), axis=0, return_counts=True)
     if len(points) < n_cells:
-        raise ValueError(
+        raise InputError(
             f"n_cells={n_cells}, but the training rows have only {len(points)} different codes; ask fewer."
         )
     centres = KMeans(n_cells, n_init=4, random_state=0).fit(points, sample_weight=counts).cluster_centers_

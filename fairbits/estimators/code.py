@@ -15,12 +15,13 @@ from torch import Tensor
 
 from fairbits.certificate import Certificate, Release, certify, system_uniforms
 from fairbits.encoding import index_hashes
+from fairbits.errors import InputError
 from fairbits.estimators.base import InvariantClassifier, log_softmax
 from fairbits.estimators.cells import add_cells, independence_ratio, joint_groups, log_label_shares, weigh_cells
-from fairbits.estimators.code_information import code_information
 from fairbits.estimators.concerns import collapsed_code
 from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups
+from fairbits.information.code_information import code_information
 from fairbits.nn import CodeNet, Inputs, draw_bits
 from fairbits.training import Batch
 
@@ -94,9 +95,9 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
     def build(self, inputs: Inputs, n_classes: int) -> CodeNet:
         if self.unlabelled is not None and (self.prior_correction or self.leakage_rows != "all"):
-            raise ValueError("prior_correction and leakage_rows need every row's label; use them without `unlabelled`.")
+            raise InputError("prior_correction and leakage_rows need every row's label; use them without `unlabelled`.")
         if self.condition_on_label and self.leakage_rows != "all":
-            raise ValueError(
+            raise InputError(
                 f"leakage_rows={self.leakage_rows!r} makes S and the label independent, condition_on_label=True looks "
                 "within labels: choose one of them."
             )
@@ -227,7 +228,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         release = Release(draws, eps, coarse)
         named = _get_output_config("transform", self)["dense"] != "default"
         if named and (release.draws > 1 or release.coarse is not None):
-            raise ValueError(
+            raise InputError(
                 "set_output names the bits of one draw; use set_output(transform='default') for several draws or cells."
             )
         return self._release(X, release)
@@ -254,7 +255,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         check_is_fitted(self)
         codes = check_array(codes, dtype=np.float32)
         if codes.shape[1] != self.code_size or not np.isin(codes, (0, 1)).all():
-            raise ValueError(
+            raise InputError(
                 f"codes must be bits of shape (n, {self.code_size}), as `transform` draws them; got "
                 f"shape {codes.shape} with values from {codes.min():g} to {codes.max():g}."
             )
@@ -273,12 +274,12 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         """
         check_is_fitted(self)
         if self.group_encoder_ is None:
-            raise ValueError("This estimator was fitted without sensitive_features; fit it with them first.")
+            raise InputError("This estimator was fitted without sensitive_features; fit it with them first.")
         theta = self.code_probabilities(X)
         groups = self.group_encoder_.transform(sensitive_features, n_rows=len(theta))
         for column, names in zip(groups.T, self.groups_, strict=True):
             if len(np.unique(column)) < 2:
-                raise ValueError(
+                raise InputError(
                     f"sensitive_features holds only {names[column[0]]!r}; pass rows of at least two groups."
                 )
         return code_information(theta, groups, y)

@@ -13,10 +13,11 @@ import torch
 from sklearn.utils import check_random_state
 
 from fairbits.encoding import ReleaseLedger
+from fairbits.errors import InputError
 from fairbits.estimators.inputs import Table, read_table
-from fairbits.estimators.scoring import prediction_scores
 from fairbits.estimators.settings import check_settings
 from fairbits.metrics import paper_objective
+from fairbits.metrics.prediction import prediction_scores
 from fairbits.training import Opponent, Replica, Schedule, TrainingData, split_rows, train
 
 MIN_VALIDATION_ROWS = 10
@@ -80,7 +81,7 @@ def watch_epochs(on_epoch: OnEpoch) -> Iterator[None]:
 
 def _check_alike(estimators: Sequence[Any]) -> None:
     if not estimators:
-        raise ValueError("estimators is empty; pass at least one.")
+        raise InputError("estimators is empty; pass at least one.")
     first = estimators[0]
     free = {"random_state", *first.stacked_settings}
     for estimator in estimators:
@@ -88,7 +89,7 @@ def _check_alike(estimators: Sequence[Any]) -> None:
         for field in dataclasses.fields(first):
             own, other = getattr(first, field.name), getattr(estimator, field.name, None)
             if type(estimator) is not type(first) or (field.name not in free and own != other):
-                raise ValueError(
+                raise InputError(
                     f"{type(estimator).__name__} with {field.name}={other!r} cannot train in one stack with "
                     f"{type(first).__name__} with {field.name}={own!r}; one stack may differ only in {sorted(free)}."
                 )
@@ -99,7 +100,7 @@ def _check_rows(rows: Any, count: int, table: Table) -> list[np.ndarray]:
     if rows is None:
         return [np.arange(len(table.y))] * count
     if len(rows) != count:
-        raise ValueError(f"rows has {len(rows)} entries for {count} estimators; pass one index array for each.")
+        raise InputError(f"rows has {len(rows)} entries for {count} estimators; pass one index array for each.")
     return [_check_part(np.asarray(part), i, table) for i, part in enumerate(rows)]
 
 
@@ -108,11 +109,11 @@ def _check_part(part: np.ndarray, i: int, table: Table) -> np.ndarray:
         part = np.flatnonzero(part)
     whole = part.ndim == 1 and len(part) and np.issubdtype(part.dtype, np.integer)
     if not whole or part.min() < 0 or part.max() >= table.n_source or len(np.unique(part)) < len(part):
-        raise ValueError(f"rows[{i}] must be distinct row numbers from 0 to {table.n_source - 1}, at least one.")
+        raise InputError(f"rows[{i}] must be distinct row numbers from 0 to {table.n_source - 1}, at least one.")
     own = np.flatnonzero(np.isin(table.source, part))
     labels = table.y[own]
     if len(np.unique(labels[labels >= 0])) < 2 or any(len(np.unique(column)) < 2 for column in table.s[own].T):
-        raise ValueError(f"rows[{i}] holds only one class or one group; every estimator must see at least two of each.")
+        raise InputError(f"rows[{i}] holds only one class or one group; every estimator must see at least two of each.")
     return own
 
 
@@ -210,7 +211,7 @@ class _PaperSelection:
         n_classes = len(self.table.classes)
         complete = all(len(np.unique(c)) >= 2 * n_classes for c in cells)
         if len(np.unique(self.table.y[rows])) < n_classes or not complete:
-            raise ValueError(
+            raise InputError(
                 f"selection='paper' needs rows of every class, in two groups or more, among the {len(rows)} validation "
                 "rows; raise validation_fraction or use selection='objective'."
             )

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from fairbits.estimators.code_information import code_information
+from fairbits.errors import InputError
 from fairbits.estimators.fitting import number_cells
-from fairbits.estimators.scoring import prediction_scores
+from fairbits.information.code_information import code_information
+from fairbits.metrics.prediction import prediction_scores
 
 
 def held_out_scores(model: Any, X: Any, y: np.ndarray, s: np.ndarray, codes: Any = None) -> dict[str, float]:
@@ -17,7 +18,7 @@ def held_out_scores(model: Any, X: Any, y: np.ndarray, s: np.ndarray, codes: Any
     prediction from one drawn code (one_draw_..., of `codes` or fresh ones) and the information of one draw, in bits:
     less is better. A rival whose labels are drawn gets the scores of one draw, too.
 
-    No method of ours is told s. A rival that cannot predict without (`groups_at_prediction`, see `fairbits.compare`)
+    No method of ours is told s. A rival that cannot predict without (`groups_at_prediction`, see `fairbits.rivals`)
     is: it has to be fitted to the same numbers.
     """
     told = {"sensitive_features": s} if getattr(model, "groups_at_prediction", False) else {}
@@ -40,7 +41,7 @@ def stratified_folds(y: np.ndarray, s: np.ndarray, n_folds: int, random_state: A
     smallest = int(np.bincount(cells).min())
     if smallest < n_folds:
         row = int(np.flatnonzero(np.bincount(cells)[cells] == smallest)[0])
-        raise ValueError(
+        raise InputError(
             f"{n_folds} folds need as many rows of every label in every group; the cell of row {row} has {smallest} "
             f"(label {y[row]}). Use fewer folds, or merge groups or labels."
         )

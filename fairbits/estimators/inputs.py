@@ -18,6 +18,7 @@ from fairbits.encoding import (
     sensitive_columns,
     sensitive_in_table,
 )
+from fairbits.errors import InputError
 
 MAX_REPEATS = 10  # whole-number weights become copies of rows up to this many times the table
 
@@ -62,7 +63,7 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table
     source, weight = _copies(weight)
     classes, y = _read_labels(y[source], estimator.unlabelled)
     if len(classes) < 2:
-        raise ValueError(
+        raise InputError(
             f"y has only one class, {classes.tolist()} (after dropping rows of weight 0 or without a label); a "
             "classifier needs rows of at least two classes."
         )
@@ -94,7 +95,7 @@ def read_numbers(estimator: Any, X, y="no_validation", **options: Any):
     except ValueError as error:
         if "could not convert string" not in str(error):
             raise
-        raise ValueError(
+        raise InputError(
             f"X holds text ({error}). Encode it first, for example make_pipeline(TableEncoder(), "
             f"{type(estimator).__name__}())."
         ) from None

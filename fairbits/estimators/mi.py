@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from fairbits.errors import InputError
 from fairbits.estimators.code import CodeClassifier
 from fairbits.estimators.concerns import conditional_entropy, saturated_penalty
 from fairbits.estimators.settings import setting
@@ -44,7 +45,7 @@ class BinaryMIClassifier(CodeClassifier):
 
     def _runs(self) -> bool:
         if self.running_tables is True and self.code_size > EXACT_BITS:
-            raise ValueError(
+            raise InputError(
                 f"running_tables=True holds a table of 2^code_size words; with code_size={self.code_size} use "
                 f"running_tables='auto', or at most {EXACT_BITS} bits."
             )

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from fairbits.errors import InputError
+
 
 class SearchRange(NamedTuple):
     """Where a hyper-parameter is searched."""
@@ -84,7 +86,7 @@ def check_settings(estimator: Any) -> None:
         limits, value = field.metadata.get("limits"), getattr(estimator, field.name)
         complaint = limits.complaint(value) if limits else None
         if complaint:
-            raise ValueError(f"{type(estimator).__name__}: {field.name}={value!r} {complaint}.")
+            raise InputError(f"{type(estimator).__name__}: {field.name}={value!r} {complaint}.")
 
 
 def search_ranges(estimator: Any) -> dict[str, SearchRange]:

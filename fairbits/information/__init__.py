@@ -1,14 +1,14 @@
 """How much a random code of bits tells about a group: pure functions on torch tensors, in bits."""
 
-from .bias import joint_bias, neuronwise_bias
-from .bounds import information_bounds
+from .any_width import information_bounds
 from .counting import SparseCountsWarning, counted_information
 from .entropy import binary_entropy, binary_entropy_from_logits
-from .group_means import WeighedGroups, weigh_groups
+from .few_row_bias import joint_bias, neuronwise_bias
+from .joint import joint_information, running_information, table_information, total_variation, word_tables
 from .neuronwise import neuronwise_information, neuronwise_penalty
 from .sampling import monte_carlo_information
 from .sandwich import information_sandwich
-from .tables import joint_information, running_information, table_information, total_variation, word_tables
+from .weighed_groups import WeighedGroups, weigh_groups
 from .wide import wide_information
 
 __all__ = [

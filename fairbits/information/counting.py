@@ -5,8 +5,10 @@ import warnings
 import torch
 from torch import Tensor
 
-from .group_means import group_weights
-from .tables import table_information
+from fairbits.errors import InputError
+
+from .joint import table_information
+from .weighed_groups import group_weights
 
 
 class SparseCountsWarning(UserWarning):
@@ -45,7 +47,7 @@ def counted_information(
     tensor(0.3113)
     """
     if codes.dim() != 2 or ((codes != 0) & (codes != 1)).any():
-        raise ValueError(f"codes must be 0 or 1 of shape (rows, bits), got {codes.dtype} of {tuple(codes.shape)}")
+        raise InputError(f"codes must be 0 or 1 of shape (rows, bits), got {codes.dtype} of {tuple(codes.shape)}")
     n, m = codes.shape
     if 2**m > n / 10:
         warnings.warn(

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from .entropy import LN2, mixture_divergence
 from .given_gradient import with_gradient
-from .group_means import WeighedGroups, group_weights
+from .weighed_groups import WeighedGroups, group_weights
 
 
 def neuronwise_information(

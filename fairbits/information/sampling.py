@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
+from fairbits.errors import InputError
+
 from .entropy import LN2, mixture_divergence
-from .group_means import WeighedGroups, group_weights
+from .weighed_groups import WeighedGroups, group_weights
 
 CLAMP = 1e-6
 _CHUNK_NUMBERS = 2**20  # likelihoods held at a time: 4 MB in float32
@@ -51,7 +53,7 @@ def monte_carlo_information(
     0.552 +- 0.003
     """
     if n_draws < 2:
-        raise ValueError(f"n_draws is {n_draws}; a standard error needs at least 2 draws")
+        raise InputError(f"n_draws is {n_draws}; a standard error needs at least 2 draws")
     row_weights, prior = group_weights(
         theta, groups, weights=weights, prior=prior, n_groups=n_groups, check_values=True
     )

@@ -3,10 +3,12 @@
 import torch
 from torch import Tensor
 
+from fairbits.errors import InputError
+
 from .entropy import LN2
-from .group_means import WeighedGroups, group_weights
+from .joint import table_information
 from .sampling import CLAMP, draw_codes, drawn_divergences, relative_tables
-from .tables import table_information
+from .weighed_groups import WeighedGroups, group_weights
 from .words import EXACT_BITS, mean_words
 
 
@@ -45,7 +47,7 @@ def information_sandwich(
     -0.0030 0.0010
     """
     if theta.dim() != 2:
-        raise ValueError(f"theta must have shape (rows, bits), got {tuple(theta.shape)}; call once per replica")
+        raise InputError(f"theta must have shape (rows, bits), got {tuple(theta.shape)}; call once per replica")
     row_weights, prior = group_weights(
         theta, groups, weights=weights, prior=prior, n_groups=n_groups, check_values=True
     )

@@ -3,10 +3,12 @@
 import torch
 from torch import Tensor
 
+from fairbits.errors import InputError
+
 from .entropy import LN2, safe_log
 from .given_gradient import with_gradient
-from .group_means import WeighedGroups, group_weights
 from .sampling import draw_chunks, log_terms, posterior_divergence, relative_likelihood
+from .weighed_groups import WeighedGroups, group_weights
 
 CLAMP = 1e-3
 
@@ -42,7 +44,7 @@ def wide_information(
     tensor(1.0000)
     """
     if noise is not None and noise.shape != theta.shape:
-        raise ValueError(f"noise has shape {tuple(noise.shape)}, but must be like theta: {tuple(theta.shape)}")
+        raise InputError(f"noise has shape {tuple(noise.shape)}, but must be like theta: {tuple(theta.shape)}")
     row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
     if noise is None:
         noise = torch.rand(theta.shape, generator=generator, dtype=theta.dtype, device=theta.device)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
-from fairbits.metrics.arguments import (
+from fairbits.errors import InputError
+from fairbits.metrics.metric_inputs import (
     as_groups,
     as_labels,
     as_scores,
@@ -52,7 +53,7 @@ def group_pairwise_accuracy_gap(y_true: Any, y_score: Any, *, sensitive_features
     columns = enumerate(scores.T) if scores.shape[1] > 1 else [(1, scores[:, 0])]
     gaps = [_pairwise_gap(column, classes == c, groups, n_groups) for c, column in columns]
     if np.isnan(gaps).all():
-        raise ValueError(
+        raise InputError(
             f"GPA is undefined: fewer than 2 of the {n_groups} groups of sensitive_features have positives "
             "and negatives in y_true; pass more rows or merge groups"
         )
@@ -126,7 +127,7 @@ def random_guess_distance(s_true: Any, s_pred: Any) -> float:
     """
     true, predicted = columns_of(s_true, "s_true"), columns_of(s_pred, "s_pred")
     if len(true) != len(predicted):
-        raise ValueError(f"s_true has {len(true)} columns and s_pred {len(predicted)}; pass the same columns")
+        raise InputError(f"s_true has {len(true)} columns and s_pred {len(predicted)}; pass the same columns")
     hits = np.all([_hits(*pair) for pair in zip(true, predicted, strict=True)], axis=0)
     groups, _ = as_groups(s_true, "s_pred", len(hits), name="s_true")
     return float(abs(hits.mean() - np.bincount(groups).max() / len(hits)))
@@ -184,5 +185,5 @@ def _hits(true: Any, predicted: Any) -> NDArray:
     check_rows("s_pred", len(p), "s_true", len(t))
     same = np.array([[bool(label == guess) for guess in guesses] for label in labels])
     if not same.any():
-        raise ValueError(f"s_pred has no label of s_true: {guesses[:3]} against {labels[:3]}; code both the same way")
+        raise InputError(f"s_pred has no label of s_true: {guesses[:3]} against {labels[:3]}; code both the same way")
     return same[t, p]

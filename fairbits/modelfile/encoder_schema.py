@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from fairbits.errors import InputError
+
 MAX_COLUMNS = 64  # sensitive columns
 MAX_TEXT = 2**25  # characters of all names that are made of others: a long one times many
 
@@ -61,12 +63,12 @@ class TableState(State):
         if names is None:
             names = [f"x{i}" for i in range(len(self.features))]
         if len(names) != len(self.features):
-            raise ValueError(f"{len(names)} feature names for {len(self.features)} features")
+            raise InputError(f"{len(names)} feature names for {len(self.features)} features")
         if {name for name, f in zip(names, self.features, strict=True) if f is None} != set(self.dropped):
-            raise ValueError("the dropped columns are not those without a feature")
+            raise InputError("the dropped columns are not those without a feature")
         widths = [len(f.categories) + 2 if isinstance(f, CategoryState) else 2 for f in self.features]
         if sum(len(name) * width for name, width in zip(names, widths, strict=True)) > MAX_TEXT:
-            raise ValueError("the names of the encoded columns would be too long")
+            raise InputError("the names of the encoded columns would be too long")
         return self
 
 
@@ -87,10 +89,10 @@ class LevelState(State):
     @model_validator(mode="after")
     def _check(self) -> "LevelState":
         if len(set(self.labels)) < len(self.labels):
-            raise ValueError(f"two labels of the sensitive column {self.name[:40]!r} are the same")
+            raise InputError(f"two labels of the sensitive column {self.name[:40]!r} are the same")
         edges = self.edges
         if edges is not None and (len(edges) != len(self.labels) + 1 or any(a > b for a, b in pairwise(edges))):
-            raise ValueError(f"the edges of the sensitive column {self.name[:40]!r} do not rise around its bins")
+            raise InputError(f"the edges of the sensitive column {self.name[:40]!r} do not rise around its bins")
         return self
 
 
@@ -107,21 +109,21 @@ class GroupsState(State):
     def _check(self) -> "GroupsState":
         shape = [len(level.labels) for level in self.levels]
         if len({level.name for level in self.levels}) < len(self.levels):
-            raise ValueError("two sensitive columns have the same name")
+            raise InputError("two sensitive columns have the same name")
         if (self.cells is None) != (self.parameters.groups == "each"):
-            raise ValueError("cells are for groups='intersection', and needed there")
+            raise InputError("cells are for groups='intersection', and needed there")
         expected = shape if self.cells is None else [self._crossed(self.cells, shape)]
         if [len(sizes) for sizes in self.sizes] != expected or min(expected) < 2:
-            raise ValueError(f"group sizes {[len(s) for s in self.sizes][:9]} for columns of {expected[:9]} groups")
+            raise InputError(f"group sizes {[len(s) for s in self.sizes][:9]} for columns of {expected[:9]} groups")
         return self
 
     def _crossed(self, cells: list[int], shape: list[int]) -> int:
         """Return how many combinations there are, if their numbers rise within limits and their names can be made."""
         if not cells or cells[-1] >= prod(shape) or any(a >= b for a, b in pairwise(cells)):
-            raise ValueError("the cells are not numbers of combinations in rising order")
+            raise InputError("the cells are not numbers of combinations in rising order")
         if len(shape) == 1 and len(cells) != shape[0]:
-            raise ValueError(f"{len(cells)} cells for a column of {shape[0]} groups")
+            raise InputError(f"{len(cells)} cells for a column of {shape[0]} groups")
         longest = sum(len(level.name) + max(map(len, level.labels)) + 6 for level in self.levels)
         if prod(shape) >= 2**63 or len(cells) * longest > MAX_TEXT:
-            raise ValueError("the names of the crossed groups would be too long")
+            raise InputError("the names of the crossed groups would be too long")
         return len(cells)

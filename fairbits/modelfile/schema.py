@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from fairbits.errors import InputError
 from fairbits.modelfile.encoder_schema import Count, GroupsState, Output, Size, State, TableState
 
 MAX_LAYERS = 256
@@ -30,7 +31,7 @@ class LabelState(State):
     @model_validator(mode="after")
     def _check(self) -> "LabelState":
         if self.width * len(self.values) > MAX_LABELS:
-            raise ValueError(f"{len(self.values)} labels of {self.width} characters are too many")
+            raise InputError(f"{len(self.values)} labels of {self.width} characters are too many")
         return self
 
 
@@ -53,15 +54,15 @@ class MethodState(State):
     @model_validator(mode="after")
     def _check(self) -> "MethodState":
         if len(self.input_shape) not in (1, 3):
-            raise ValueError(f"input_shape {self.input_shape[:9]} is neither that of a row nor that of an image")
+            raise InputError(f"input_shape {self.input_shape[:9]} is neither that of a row nor that of an image")
         if self.feature_names_in is not None and len(self.feature_names_in) != self.input_shape[0]:
-            raise ValueError(f"{len(self.feature_names_in)} feature names for {self.input_shape[0]} features")
+            raise InputError(f"{len(self.feature_names_in)} feature names for {self.input_shape[0]} features")
         if self.groups is not None and len(self.groups.sizes) * len(self.classes.values) > MAX_CELLS:
-            raise ValueError(f"{len(self.classes.values)} classes and {len(self.groups.sizes)} columns are too many")
+            raise InputError(f"{len(self.classes.values)} classes and {len(self.groups.sizes)} columns are too many")
         if any(epoch.keys() != self.history[0].keys() for epoch in self.history):
-            raise ValueError("the epochs of the history have different terms")
+            raise InputError("the epochs of the history have different terms")
         if self.best_epoch not in [epoch.get("epoch") for epoch in self.history]:
-            raise ValueError(f"the best epoch, {self.best_epoch}, is not in the history")
+            raise InputError(f"the best epoch, {self.best_epoch}, is not in the history")
         return self
 
 
@@ -80,10 +81,10 @@ class PipelineState(State):
     def _check(self) -> "PipelineState":
         kinds = [step.model.kind for step in self.steps]
         if kinds != ["table"] * (len(kinds) - 1) + ["method"]:
-            raise ValueError(f"a pipeline of {kinds} is not of table encoders and a method at the end")
+            raise InputError(f"a pipeline of {kinds} is not of table encoders and a method at the end")
         names = {step.name for step in self.steps}
         if len(names) < len(self.steps) or any("__" in name for name in names):
-            raise ValueError("the names of the steps must differ and hold no '__'")
+            raise InputError("the names of the steps must differ and hold no '__'")
         return self
 
 
@@ -124,7 +125,7 @@ class CertificateState(State):
     @model_validator(mode="after")
     def _check(self) -> "CertificateState":
         if all(b.label is not None for b in self.bounds):
-            raise ValueError("a certificate needs a bound among all rows")
+            raise InputError("a certificate needs a bound among all rows")
         return self
 
 

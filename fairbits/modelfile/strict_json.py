@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from fairbits.errors import InputError
 from fairbits.modelfile.error import ModelFileError
 
 MAX_JSON = 2**25  # bytes
@@ -36,9 +37,9 @@ def read_json(data: bytes, name: str) -> dict[str, Any]:
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key occurs twice")
+        raise InputError("a key occurs twice")
     return found
 
 
 def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is not a number of JSON")
+    raise InputError(f"{text} is not a number of JSON")

@@ -10,6 +10,7 @@ import torch
 from pydantic import Field, TypeAdapter
 from torch import Tensor
 
+from fairbits.errors import InputError
 from fairbits.modelfile.encoder_schema import Count, State
 from fairbits.modelfile.error import ModelFileError, said_of
 from fairbits.modelfile.strict_json import read_json
@@ -48,7 +49,7 @@ def read_weights(data: bytes, expected: Mapping[str, Tensor], name: str) -> dict
         try:
             tensors = {part: tensor.clone() for part, tensor in safetensors.torch.load(data).items()}
         except safetensors.SafetensorError as error:
-            raise ValueError(error) from error
+            raise InputError(str(error)) from error
     wrong = [part for part, tensor in tensors.items() if not bool(torch.isfinite(tensor).all())]
     if wrong:
         raise ModelFileError(f"{name}: {wrong[0]!r} holds values that are infinite or no numbers.")
@@ -58,22 +59,22 @@ def read_weights(data: bytes, expected: Mapping[str, Tensor], name: str) -> dict
 def _check_header(data: bytes, expected: Mapping[str, Tensor], name: str) -> None:
     start = 8 + int.from_bytes(data[:8], "little")
     if start > len(data):
-        raise ValueError("it is cut off, or no safetensors file")
+        raise InputError("it is cut off, or no safetensors file")
     entries = HEADER.validate_python(read_json(data[8:start], name))
     other = sorted(set(entries) ^ set(expected))
     if other:
-        raise ValueError(f"{other[0][:80]!r} is missing, or no part of the network in model.json")
+        raise InputError(f"{other[0][:80]!r} is missing, or no part of the network in model.json")
     for part, tensor in expected.items():
         needed, found = (_dtype(tensor), list(tensor.shape)), (entries[part].dtype, entries[part].shape)
         if needed != found:
-            raise ValueError(f"{part!r} is {found}, but the network in model.json needs {needed}")
+            raise InputError(f"{part!r} is {found}, but the network in model.json needs {needed}")
     end = 0
     for entry in sorted(entries.values(), key=lambda entry: entry.data_offsets):
         if entry.data_offsets != [end, end + entry.size]:
-            raise ValueError("the tensors overlap, or leave gaps")
+            raise InputError("the tensors overlap, or leave gaps")
         end += entry.size
     if end != len(data) - start:
-        raise ValueError(f"it has {len(data) - start} bytes of weights where {end} are expected")
+        raise InputError(f"it has {len(data) - start} bytes of weights where {end} are expected")
 
 
 def _dtype(tensor: Tensor) -> str:

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from fairbits.errors import InputError
+
 
 def draw_bits(theta: Tensor, noise: Tensor | float) -> Tensor:
     """Draw T = [noise < theta], with the gradient of theta itself (straight-through).
@@ -39,9 +41,9 @@ class StochasticBinary(nn.Module):
     def __init__(self, temperature: float = 1.0, noise_floor: float = 0.0):
         super().__init__()
         if not temperature > 0:
-            raise ValueError(f"temperature is {temperature!r}; it divides the logits and must be positive.")
+            raise InputError(f"temperature is {temperature!r}; it divides the logits and must be positive.")
         if not 0 <= noise_floor < 0.5:
-            raise ValueError(
+            raise InputError(
                 f"noise_floor is {noise_floor!r}; it must lie in [0, 0.5): at 0.5 every bit is a fair coin."
             )
         self.temperature, self.noise_floor = temperature, noise_floor

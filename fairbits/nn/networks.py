@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.nn.activations import StochasticBinary, draw_bits
-from fairbits.nn.features import Inputs, feature_layers
-from fairbits.nn.layers import BinaryLinear
+from fairbits.nn.binary_layers import BinaryLinear
+from fairbits.nn.extractors import Inputs, feature_layers
 
 # Up to this many bits an expectation over codes is the exact sum over all 2^m words, above it a mean of fixed draws.
 EXACT_EXPECTATION_BITS = 10

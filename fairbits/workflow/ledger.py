@@ -20,6 +20,8 @@ from typing import IO, Any, NoReturn, Self
 import numpy as np
 import pandas as pd
 
+from fairbits.errors import InputError
+
 FORMAT, VERSION = "fairbits ledger", 1
 NAME = "released.ledger"
 FRAME, CHECK = struct.Struct("<4sII"), struct.Struct("<I")  # mark, length and checksum of the content; their checksum
@@ -127,13 +129,13 @@ class Ledger:
         except (ValueError, KeyError, TypeError, AttributeError):
             self._damaged()
         if found.get("people") != self.people and {**found, "people": self.people} == self._header:
-            raise ValueError(_other_people(found["people"]))
+            raise InputError(_other_people(found["people"]))
         if found != self._header:
             self._damaged()
         return key
 
     def _damaged(self) -> NoReturn:
-        raise ValueError(
+        raise InputError(
             f"{self.file} is damaged, or not the ledger of this model. It says whose codes were handed out: put a copy "
             "back. Without it nothing can be drawn that the certificate covers; fit a new model instead."
         )
@@ -170,7 +172,7 @@ def _locked(file: Path) -> IO[bytes]:
     try:
         opened = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
     except OSError as error:
-        raise ValueError(
+        raise InputError(
             f"{file} cannot be written ({error.strerror}). It notes whose codes were handed out, so none can be "
             "without it; copy the model to a folder of yours."
         ) from None
@@ -181,7 +183,7 @@ def _locked(file: Path) -> IO[bytes]:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             opened.close()
-            raise ValueError(
+            raise InputError(
                 f"Another fairbits draws codes with this model now ({file}); wait until it is done."
             ) from None
     return opened

@@ -18,12 +18,12 @@ from fairbits.certificate import (
     proved_gap,
 )
 from fairbits.certificate.estimates import EXACT_WORK
-from fairbits.encoding.rows import row_hashes, table_fingerprint
+from fairbits.encoding.seen_rows import row_hashes, table_fingerprint
 from fairbits.information.words import MAX_BITS
-from fairbits.workflow.files import TableFile
-from fairbits.workflow.groups import known_groups
-from fairbits.workflow.model import FittedModel, Limit
-from fairbits.workflow.rows import RowReader
+from fairbits.tables.fitted_model import FittedModel, Limit
+from fairbits.tables.known_groups import known_groups
+from fairbits.tables.row_reader import RowReader
+from fairbits.tables.table_file import TableFile
 
 CONTRADICTED, NOT_CONTRADICTED, CONFIRMED = "contradicted", "not contradicted", "confirmed"
 NOTHING_BEFORE, NOT_FRESH = "nothing to compare with", "not fresh"

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from fairbits.cli import main
-from fairbits.report.folder import write_report
+from fairbits.commands import main
+from fairbits.report.report_folder import write_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'fairbits[e2e]'")
 pytestmark = pytest.mark.browser

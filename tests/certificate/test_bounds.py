@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fairbits.certificate import Release, SmallGroupWarning, certify
-from fairbits.certificate.bounds import empirical_bernstein, information_bound, one_set_deviation, variance_constant
+from fairbits.certificate.deviations import empirical_bernstein, information_bound, one_set_deviation, variance_constant
 from fairbits.datasets import make_shifted_bits, make_xor
 from fairbits.information import joint_information, total_variation
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from fairbits.certified import CertifiedClassifier, NotCertifiedError
 from fairbits.encoding import GroupEncoder
+from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError
 
 LIMIT = 0.2
 MODELS = 20

@@ -7,8 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fairbits.datasets import bank, files, load_bank, load_compas
-from fairbits.datasets.files import parse_table, shipped_table
+from fairbits.datasets import bank, load_bank, load_compas
+from fairbits.datasets import shipped as files
+from fairbits.datasets.shipped import parse_table, shipped_table
 
 NAMES = ["adult_test.csv.gz", "adult_train.csv.gz", "bank_full.csv.gz", "compas.csv.gz"]
 

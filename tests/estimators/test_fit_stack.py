@@ -7,7 +7,8 @@ import pytest
 from battery import CODES, ESTIMATORS, problem, quick
 from sklearn.base import clone
 
-from fairbits.estimators import AdversarialClassifier, fit_stack
+from fairbits import AdversarialClassifier
+from fairbits.estimators import fit_stack
 from fairbits.training.adam import StackAdam
 
 SHORT = {"max_epochs": 4, "min_steps": 0, "batch_size": 64}

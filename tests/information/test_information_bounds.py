@@ -4,7 +4,7 @@ import pytest
 import torch
 from information_layers import all_words, entropy, random_layer
 
-from fairbits.information import bounds as bounds_module
+from fairbits.information import any_width as bounds_module
 from fairbits.information import (
     information_bounds,
     information_sandwich,
@@ -12,10 +12,10 @@ from fairbits.information import (
     monte_carlo_information,
     neuronwise_information,
 )
-from fairbits.information.bounds import blocked_bound, informative_bits
-from fairbits.information.group_means import group_weights
+from fairbits.information.any_width import blocked_bound, informative_bits
 from fairbits.information.sandwich import _lower_end
 from fairbits.information.transport import bhattacharyya, divergences, mixture_bound, pair_bound
+from fairbits.information.weighed_groups import group_weights
 
 
 def odd_layer(seed):

@@ -12,7 +12,7 @@ from fairbits.information import (
     word_tables,
 )
 from fairbits.information import sampling as sampling_module
-from fairbits.information.group_means import group_weights
+from fairbits.information.weighed_groups import group_weights
 from fairbits.information.wide import CLAMP, local_expectation
 
 

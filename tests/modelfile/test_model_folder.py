@@ -23,8 +23,8 @@ from fairbits import (
     VanillaClassifier,
     VFAEClassifier,
 )
-from fairbits.modelfile import files as model_files
-from fairbits.modelfile import folder as model_folder
+from fairbits.modelfile import safe_folder as model_folder
+from fairbits.modelfile import save_and_load as model_files
 from fairbits.modelfile.manifest import MANIFEST, MODEL, WEIGHTS, manifest_of
 from fairbits.modelfile.strict_json import write_json
 

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from fairbits.auditing import audit
+from fairbits.tables.task import make_task
 from fairbits.workflow import alternatives
-from fairbits.workflow import fit as fitting
-from fairbits.workflow.fit import FitOptions, fit_task
-from fairbits.workflow.record import fit_record
-from fairbits.workflow.task import make_task
+from fairbits.workflow import fit_task as fitting
+from fairbits.workflow.fit_record import fit_record
+from fairbits.workflow.fit_task import FitOptions, fit_task
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 GROUP = "<b onclick='alert(2)'>&amp;\"F"

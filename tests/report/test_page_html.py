@@ -14,14 +14,14 @@ import pytest
 from fit_records import EVIL, GROUP, audit_record, small_record
 from paper_records import everything
 
-from fairbits.records import append_record
+from fairbits.lab.paper import paper_sections
+from fairbits.lab.paper.charts import paper_charts
+from fairbits.lab.paper.record_frames import in_order
+from fairbits.lab.paper_page import write_lab_report
 from fairbits.report import page as package
-from fairbits.report.folder import write_report
+from fairbits.report.page import chart_style as looks
 from fairbits.report.page import page
-from fairbits.report.page import style as looks
-from fairbits.report.paper import paper_sections
-from fairbits.report.paper.charts import paper_charts
-from fairbits.report.paper.records import in_order
+from fairbits.storage import append_record
 
 SECTIONS = ["verdict", "frontier", "bits", "scores", "attacks", "learning", "plane", "data", "promise", "words"]
 CSS = (Path(package.__file__).parent / "style.css").read_text()
@@ -239,7 +239,7 @@ def test_the_papers_experiments_have_a_page(tmp_path):
     sections = paper_sections(everything())
     drawn = {name for name, _ in paper_charts(in_order(everything()))}
     (tmp_path / f"{sections[0].name}.svg").write_text("<svg>of other records</svg>")
-    html = write_report(tmp_path).read_text(encoding="utf-8")
+    html = write_lab_report(tmp_path)[-1].read_text(encoding="utf-8")
     found = Parsed(html)
     assert [a["id"] for a in found.having("section")] == ["opening", *(s.name for s in sections)]
     assert len(found.having("img")) == len(drawn & {s.name for s in sections}) > 3

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 from fairbits.estimators import SaturatedPenaltyWarning, VanishedClassWarning
-from fairbits.report.words import ASSUMPTIONS, model_card, summary, verdict
+from fairbits.report.wording import ASSUMPTIONS, model_card, summary, verdict
+from fairbits.tables.task import make_task
 from fairbits.workflow import alternatives
-from fairbits.workflow import fit as fitting
-from fairbits.workflow import record as recording
+from fairbits.workflow import fit_record as recording
+from fairbits.workflow import fit_task as fitting
 from fairbits.workflow.alternatives import PATH, STRENGTHS, Contest, group_numbers
-from fairbits.workflow.fit import STEPS, FitOptions, fit_task
-from fairbits.workflow.record import fit_record
-from fairbits.workflow.task import make_task
+from fairbits.workflow.fit_record import fit_record
+from fairbits.workflow.fit_task import STEPS, FitOptions, fit_task
 
 BRIEF = {"code_size": 3, "max_epochs": 3}
 

@@ -1,13 +1,13 @@
 """report.html: the record of a fit or an audit as one page that works offline."""
 
-from fairbits.report.page.attacks import attacks
-from fairbits.report.page.bits import bits
-from fairbits.report.page.frontier import frontier
-from fairbits.report.page.render import render
-from fairbits.report.page.scores import scores
+from fairbits.report.page.attack_section import attacks
+from fairbits.report.page.bit_heatmap import bits
+from fairbits.report.page.page_template import render
+from fairbits.report.page.scores_by_group import scores
 from fairbits.report.page.statements import data, glossary, opening, promises
-from fairbits.report.page.training import information_plane, learning_curves
-from fairbits.report.words import Record
+from fairbits.report.page.tradeoff_section import frontier
+from fairbits.report.page.training_curves import information_plane, learning_curves
+from fairbits.report.wording import Record
 
 __all__ = ["page"]
 

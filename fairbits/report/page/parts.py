@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from fairbits.report.paper.tables import Table
+from fairbits.report.text_tables import Table
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from fairbits.report.page.parts import Section
-from fairbits.report.paper.tables import Table
-from fairbits.report.words import ASSUMPTIONS, Record, interval, listed, price, verdict
+from fairbits.report.text_tables import Table
+from fairbits.report.wording import ASSUMPTIONS, Record, interval, listed, price, verdict
 
 MOST_LISTED = 6  # groups in a line
 WORDS = (

@@ -1,0 +1,34 @@
+# The one list of public names: the package loads each when it is first used, type checkers read it here.
+# A new method is one file and one line here.
+from .auditing.audit_record import Audit as Audit
+from .auditing.auditor import audit as audit
+from .certificate.certificate_record import Certificate as Certificate
+from .certificate.certification import certify as certify
+from .encoding.table_encoder import TableEncoder as TableEncoder
+from .errors import InputError as InputError
+from .estimators.bernoulli import BinaryBernoulliClassifier as BinaryBernoulliClassifier
+from .estimators.certified import CertifiedClassifier as CertifiedClassifier
+from .estimators.certified import NotCertifiedError as NotCertifiedError
+from .estimators.coarse import fit_coarse_code as fit_coarse_code
+from .estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
+from .estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning
+from .estimators.mi import BinaryMIClassifier as BinaryMIClassifier
+from .estimators.tradeoff_path import TradeoffPath as TradeoffPath
+from .estimators.vanilla import VanillaClassifier as VanillaClassifier
+from .modelfile.error import ModelFileError as ModelFileError
+from .modelfile.onnx_export import export_onnx as export_onnx
+from .modelfile.save_and_load import load as load
+from .modelfile.save_and_load import save as save
+from .rivals.adversarial import AdversarialClassifier as AdversarialClassifier
+from .rivals.end import EnDClassifier as EnDClassifier
+from .rivals.hsic import HSICClassifier as HSICClassifier
+from .rivals.learned_mixin import LearnedMixinClassifier as LearnedMixinClassifier
+from .rivals.lfr import LFRClassifier as LFRClassifier
+from .rivals.parity import ParityClassifier as ParityClassifier
+from .rivals.rebias import ReBiasClassifier as ReBiasClassifier
+from .rivals.rubi import RUBiClassifier as RUBiClassifier
+from .rivals.vfae import VFAEClassifier as VFAEClassifier
+from .rivals.vib import VIBClassifier as VIBClassifier
+
+__version__: str
+__all__: list[str]

@@ -1,0 +1,192 @@
+"""What `TableEncoder` learns about one column: a few floats or a list of texts, and how to write it out."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from fairbits.encoding.columns import as_codes, as_numbers, as_seconds, column_kind, label
+from fairbits.errors import InputError
+
+FEWEST_NUMBERED_ROWS = 100
+
+
+class DroppedColumn(Exception):
+    """Says why a column is left out; caught by `TableEncoder.fit`, never seen by users."""
+
+
+@dataclass(frozen=True)
+class NumberFeature:
+    """A number, standard-scaled: (x - center) / scale, with `fill` for missing and infinite values.
+
+    A `scale` of 0 stands for a column with one value and gaps: only the missing-indicator is written.
+    """
+
+    kind: ClassVar[str] = "number"
+    center: float
+    scale: float
+    fill: float
+    indicator: bool
+
+    @classmethod
+    def fit(cls, values: Any, impute: str) -> "NumberFeature":
+        x = cls.read(values)
+        seen = x[np.isfinite(x)]
+        if not len(seen):
+            raise DroppedColumn("no value: every row is missing or infinite")
+        gaps = len(seen) < len(x)
+        center, scale = moments(seen)
+        if scale == 0 and not gaps:
+            raise DroppedColumn(f"constant: {label(center)} in every row")
+        if numbers_the_rows(seen):
+            raise DroppedColumn(f"identifier: the numbers {label(seen.min())} to {label(seen.max())}, each once")
+        fill = center if impute == "mean" else float(np.median(seen))
+        return cls(center=center, scale=scale, fill=fill, indicator=gaps)
+
+    @staticmethod
+    def read(values: Any) -> np.ndarray:
+        if column_kind(values) == "date":
+            raise InputError("held numbers in fit and holds dates now; pass numbers again")
+        return as_numbers(values)
+
+    @property
+    def suffixes(self) -> list[str]:
+        return [""] * (self.scale > 0) + [" (missing)"] * self.indicator
+
+    def write(self, values: Any, out: np.ndarray) -> None:
+        x = self.read(values)
+        seen = np.isfinite(x)
+        if self.indicator:
+            out[:, -1] = ~seen
+        if self.scale > 0:
+            x = x if seen.all() else np.where(seen, x, self.fill)
+            limit = np.finfo(out.dtype).max
+            with np.errstate(over="ignore"):
+                out[:, 0] = np.clip((x - self.center) / self.scale, -limit, limit)
+
+    def describe(self) -> str:
+        gaps = f", missing as {self.fill:g} and marked" if self.indicator else ""
+        return f"{self.kind}, mean {self.center:g}, standard deviation {self.scale:g}{gaps}"
+
+
+def numbers_the_rows(x: np.ndarray) -> bool:
+    """Say whether a column just counts its rows: consecutive whole numbers, each once, in 100 rows or more.
+
+    >>> numbers_the_rows(np.arange(100.0)), numbers_the_rows(np.arange(100.0) * 2)
+    (True, False)
+    """
+    if len(x) < FEWEST_NUMBERED_ROWS or x.max() - x.min() != len(x) - 1:
+        return False
+    return bool(np.array_equal(np.sort(x), np.arange(x.min(), x.max() + 1)))
+
+
+@dataclass(frozen=True)
+class DateFeature(NumberFeature):
+    """A date or duration in seconds, scaled as a number."""
+
+    kind: ClassVar[str] = "date"
+
+    @staticmethod
+    def read(values: Any) -> np.ndarray:
+        if column_kind(values) != "date" and not pd.isna(values).all():
+            raise InputError("held dates in fit and does not now; parse it first, as by pandas.to_datetime")
+        return as_seconds(values)
+
+    def describe(self) -> str:
+        gaps = f", missing as {_day(self.fill)} and marked" if self.indicator else ""
+        return f"{self.kind}, mean {_day(self.center)}, standard deviation {self.scale / 86_400:.1f} days{gaps}"
+
+
+def _day(seconds: float) -> str:
+    return str(np.datetime64(int(seconds), "s").astype("datetime64[D]"))
+
+
+@dataclass(frozen=True)
+class CategoryFeature:
+    """One-hot texts, then `(other)` for the merged rare ones, then `(missing)`, each only if fit saw any.
+
+    Texts unseen in fit count as `(other)` where it exists and are all zeros where it does not. Merged texts
+    are not kept: a model file should not carry the rare values of the people it was trained on.
+    """
+
+    kind: ClassVar[str] = "category"
+    categories: list[str]
+    other: bool
+    missing: bool
+
+    @classmethod
+    def fit(cls, values: Any, max_categories: int, identifier_share: float | None) -> "CategoryFeature":
+        codes, distinct = as_codes(values)
+        seen = int(np.count_nonzero(codes >= 0))
+        if not seen:
+            raise DroppedColumn("no value: every row is missing")
+        share = np.inf if identifier_share is None else identifier_share
+        if len(distinct) > max_categories and len(distinct) >= share * seen:
+            raise DroppedColumn(f"identifier: {len(distinct)} distinct values in {seen} rows")
+        counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
+        counts = pd.Series(counts, index=[label(v) for v in distinct], dtype=np.int64).groupby(level=0).sum()
+        return cls._kept(counts, max_categories, missing=seen < len(codes))
+
+    @classmethod
+    def _kept(cls, counts: pd.Series, max_categories: int, missing: bool) -> "CategoryFeature":
+        if len(counts) == 1 and not missing:
+            raise DroppedColumn(f"constant: {counts.index[0]!r} in every row")
+        other = len(counts) > max_categories
+        if other:  # equal counts stay in alphabetical order, so that the choice does not depend on row order
+            counts = counts.sort_values(ascending=False, kind="stable")[: max_categories - 1]
+        return cls(categories=sorted(map(str, counts.index)), other=other, missing=missing)
+
+    @property
+    def suffixes(self) -> list[str]:
+        return ["=" + c for c in self.categories] + ["=(other)"] * self.other + ["=(missing)"] * self.missing
+
+    def write(self, values: Any, out: np.ndarray) -> None:
+        codes, distinct = as_codes(values)
+        places = {category: i for i, category in enumerate(self.categories)}
+        unseen = len(places) if self.other else -1
+        absent = out.shape[1] - 1 if self.missing else -1
+        place = np.array([places.get(label(v), unseen) for v in distinct] + [absent])[codes]  # (n,)
+        rows = np.flatnonzero(place >= 0)
+        out[rows, place[rows]] = 1
+
+    def describe(self) -> str:
+        rare = ", rare ones merged" if self.other else ""
+        return f"category, {len(self.categories)} kept{rare}{', missing is one more' if self.missing else ''}"
+
+
+Feature = NumberFeature | CategoryFeature
+KINDS: dict[str, type[Feature]] = {f.kind: f for f in (NumberFeature, DateFeature, CategoryFeature)}
+
+
+def moments(x: np.ndarray) -> tuple[float, float]:
+    """Return mean and standard deviation; exact 0 for a constant, no overflow at the ends of float64."""
+    low, high = x.min(), x.max()
+    half = high / 2 - low / 2
+    if half == 0:
+        return float(low), 0.0
+    middle = low + half
+    z = (x - middle) / half  # within [-1, 1]
+    return float(middle + half * z.mean()), float(half * z.std())
+
+
+def fitted_feature(values: Any, *, max_categories: int, impute: str, identifier_share: float | None) -> Feature:
+    """Learn one column; raise `DroppedColumn` with the reason if nothing can be learnt from it."""
+    kind = column_kind(values)
+    if kind == "category":
+        return CategoryFeature.fit(values, max_categories, identifier_share)
+    return (DateFeature if kind == "date" else NumberFeature).fit(values, impute)
+
+
+def feature_state(feature: Feature | None) -> dict[str, Any] | None:
+    """Return a feature as a plain dict, None for a dropped column."""
+    return None if feature is None else {"kind": feature.kind, **asdict(feature)}
+
+
+def feature_from_state(state: dict[str, Any] | None) -> Feature | None:
+    """Inverse of `feature_state`."""
+    if state is None:
+        return None
+    if state.get("kind") not in KINDS:
+        raise InputError(f"state: kind={state.get('kind')!r} must be one of {sorted(KINDS)}, as state() writes")
+    return KINDS[state["kind"]](**{key: value for key, value in state.items() if key != "kind"})

@@ -1,0 +1,38 @@
+"""Errors and warnings about what you passed in. Anything else that is raised is a fault of fairbits itself.
+
+Both hold their parts, so that each front end can word them: Python names arguments, the command line names options.
+"""
+
+from typing import Any
+
+
+class _Parts(Exception):
+    """What is wrong, which argument and value it is about, and what to do instead."""
+
+    def __init__(self, problem: str, *, argument: str | None = None, value: Any = None, remedy: str = ""):
+        self.problem, self.argument, self.value, self.remedy = problem, argument, value, remedy
+        about = "" if argument is None else f"{argument}={value!r} "
+        super().__init__(f"{about}{problem} {remedy}".strip())
+
+
+class InputError(_Parts, ValueError):
+    """Something you passed to fairbits cannot be used; the message says what, and what to do instead.
+
+    >>> print(InputError("must be positive.", argument="draws", value=0, remedy="Use draws=1."))
+    draws=0 must be positive. Use draws=1.
+    """
+
+
+class InputTypeError(InputError, TypeError):
+    """Something you passed to fairbits is of a type that it cannot read."""
+
+
+class MissingExtraError(InputError):
+    """A package that only this needs is not installed."""
+
+    def __init__(self, what: str, extra: str):
+        super().__init__(f"{what} needs packages that are not installed.", remedy=f"pip install 'fairbits[{extra}]'.")
+
+
+class InputWarning(_Parts, UserWarning):
+    """Something about your data or your model that you should know."""

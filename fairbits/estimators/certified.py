@@ -1,0 +1,231 @@
+"""A model whose disparity is promised: choose along a gamma path by what held-out rows prove."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, binary_digits, certify, certify_groups
+from fairbits.encoding import SeenRows, row_hashes, take_rows
+from fairbits.errors import InputError
+from fairbits.estimators.fitting import fit_stack
+from fairbits.estimators.mi import BinaryMIClassifier
+
+GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
+
+
+class NotCertifiedError(ValueError):
+    """No model of the path could be proved to keep the limit."""
+
+
+class _Claim(NamedTuple):
+    """A bound that must be within its limit."""
+
+    of: str  # code or class
+    kind: str  # total_variation or information
+    bound: float
+    estimate: float  # what the rows show
+    limit: float
+    rows: int
+
+    @property
+    def excess(self) -> float:
+        """By how much the bound is above the limit, in units of the limit."""
+        return self.bound / self.limit - 1
+
+    @property
+    def rate(self) -> int:
+        """The power of the slack by which rows must grow to shrink it."""
+        return 2 if self.kind == "total_variation" else 1
+
+
+class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
+    """Fit a gamma path and keep the most accurate model that held-out rows prove to be within a limit.
+
+    The models are put in an order that is fixed before the calibration rows are looked at, from the safest to the most
+    accurate; each is certified in turn until the first failure, and the last one before it is kept. Testing in a fixed
+    sequence needs no correction for choosing: the promise ``disparity <= max_disparity`` holds at `confidence`. Two
+    things leave the object and a model passes only if both do: the code of one draw (`transform`) and the class
+    (`predict`, deterministic); for a receiver of one of them, not of both of the same person. `predict_proba` is not
+    covered.
+
+    Parameters
+    ----------
+    estimator : a method with a code and a gamma, or a pipeline that ends in one: what stands before it is then fitted
+        to the training part alone, as it must be; `BinaryMIClassifier()` by default
+    max_disparity : the promised limit on the demographic-parity gap of any decision made from the code or the class
+    max_information : the promised limit on what they tell about S, in bits, as well or (max_disparity=None) instead
+    confidence : of the promise
+    gammas : the path
+    calibration_fraction : rows kept from training, to certify
+    random_state : seed of the split
+
+    Attributes
+    ----------
+    estimator_ : the chosen model
+    certificate_ : its certificate, which says the promise; the bounds in it are estimates of how far below the limits
+        it is, not promises
+    candidates_ : all models of the path, from the safest to the most accurate; there also after a refusal
+    path_ : frame of the models that were tried, in order: gamma, bounds of code and class, whether it passed
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        max_disparity: float | None = 0.05,
+        max_information: float | None = None,
+        confidence: float = 0.95,
+        gammas: Sequence[float] = GAMMAS,
+        calibration_fraction: float = 0.3,
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.max_disparity, self.max_information, self.confidence = max_disparity, max_information, confidence
+        self.gammas, self.calibration_fraction, self.random_state = gammas, calibration_fraction, random_state
+
+    def fit(self, X, y, *, sensitive_features):
+        """Train the path on one part of the rows and certify it on the rest; sensitive features are required."""
+        self._check(sensitive_features)
+        for name in ("estimator_", "certificate_", "path_", "candidates_"):
+            self.__dict__.pop(name, None)
+        template = BinaryMIClassifier() if self.estimator is None else self.estimator
+        front, method = (template[:-1], template[-1]) if isinstance(template, Pipeline) else (None, template)
+        if getattr(method, "prediction", "expected") != "expected":
+            raise InputError("prediction='sampled' draws a class; a certified one must be deterministic: 'expected'.")
+        rows = train_test_split(np.arange(len(y)), test_size=self.calibration_fraction, random_state=self.random_state)
+        (X_train, X_held), (y_train, _), (s_train, s_held) = (
+            [take_rows(part, r) for r in rows] for part in (X, np.asarray(y), sensitive_features)
+        )
+        if front is not None:
+            front = clone(front).fit(X_train, y_train)
+            X_train, X_held = front.transform(X_train), front.transform(X_held)
+        models = [clone(method).set_params(gamma=gamma) for gamma in self.gammas]
+        fit_stack(models, X_train, y_train, sensitive_features=s_train)
+        models = self._order(models, X_train, s_train)
+        self.candidates_ = [m if front is None else Pipeline([*front.steps, ("method", m)]) for m in models]
+        chosen = self._test(models, X_held, s_held)
+        certificate = certify(chosen, X_held, sensitive_features=s_held, confidence=self.confidence)
+        self.certificate_ = replace(certificate, promise=self._promise())
+        for concern in chosen.concerns(X_train, y_train, s_train):
+            warnings.warn(concern, stacklevel=2)
+        # The calibration rows have chosen the model: they are not to certify it again.
+        chosen.training_rows_ = SeenRows(row_hashes(np.concatenate([np.asarray(part) for part in (X_train, X_held)])))
+        self.estimator_ = self.candidates_[models.index(chosen)]
+        self.classes_, self.n_features_in_ = chosen.classes_, _count_columns(X)
+        return self
+
+    def _check(self, sensitive_features: Any) -> None:
+        limits = {"max_disparity": self.max_disparity, "max_information": self.max_information}
+        if all(value is None for value in limits.values()):
+            raise InputError("max_disparity and max_information are both None; set a limit to certify.")
+        for name, value in {
+            **limits,
+            "confidence": self.confidence,
+            "calibration_fraction": self.calibration_fraction,
+        }.items():
+            if value is not None and not 0 < value < 1:
+                raise InputError(f"{name}={value!r} must lie between 0 and 1.")
+        if sensitive_features is None:
+            raise InputError("sensitive_features is None; a certificate needs the columns to protect.")
+
+    def _order(self, models: list[Any], X: Any, s: Any) -> list[Any]:
+        """Sort from the safest to the most accurate, by what the training rows show."""
+        with warnings.catch_warnings():
+            for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
+                warnings.simplefilter("ignore", category)
+            shown = [self._worst(self._claims(model, X, s)).excess for model in models]
+        return [models[i] for i in np.argsort(shown, kind="stable")]
+
+    def _test(self, models: list[Any], X: Any, s: Any) -> Any:
+        """Certify in order up to the first failure and return the last that passed."""
+        rows, kept = [], None
+        for model in models:
+            claims = self._claims(model, X, s)
+            worst = self._worst(claims)
+            bounds = {f"{c.of}_{c.kind}": c.bound for c in claims}
+            rows.append({"gamma": model.gamma, **bounds, "passed": worst.excess <= 0})
+            if worst.excess > 0:
+                break
+            kept = model
+        self.path_ = pd.DataFrame(rows)
+        if kept is None:
+            raise NotCertifiedError(self._refusal(worst))
+        return kept
+
+    def _claims(self, model: Any, X: Any, s: Any) -> list[_Claim]:
+        """Return what must be within its limit for a model to pass: of the code and of the class."""
+        code = certify(model, X, sensitive_features=s, confidence=self.confidence)
+        number = np.searchsorted(model.classes_, model.predict(X))
+        digits = torch.from_numpy(binary_digits(number, len(model.classes_)))
+        answer = certify_groups(digits, model.group_encoder_, s, confidence=self.confidence)
+        limits = {"total_variation": self.max_disparity, "information": self.max_information}
+        return [
+            _Claim(of, kind, getattr(found, kind), max(getattr(b, f"estimated_{kind}") for b in found.bounds), limit, n)
+            for kind, limit in limits.items()
+            if limit is not None
+            for of, found, n in (("code", code, len(digits)), ("class", answer, len(digits)))
+        ]
+
+    @staticmethod
+    def _worst(claims: list[_Claim]) -> _Claim:
+        return max(claims, key=lambda claim: claim.excess)
+
+    def _promise(self) -> str:
+        parts = []
+        if self.max_disparity is not None:
+            parts.append(
+                "the rates of any decision made from one draw of the code, or from the predicted class, differ between "
+                f"two groups by at most {self.max_disparity:g}"
+            )
+        if self.max_information is not None:
+            parts.append(
+                f"one draw of the code, or the predicted class, tells at most {self.max_information:g} bits about the "
+                "groups"
+            )
+        return f"{'; and '.join(parts)}."
+
+    def _refusal(self, failed: _Claim) -> str:
+        limit = "max_disparity" if failed.kind == "total_variation" else "max_information"
+        if failed.estimate < failed.limit:
+            rows = failed.rows * ((failed.bound - failed.estimate) / (failed.limit - failed.estimate)) ** failed.rate
+            advice = f"about {math.ceil(rows):,} calibration rows would be needed instead of {failed.rows:,}"
+        else:
+            advice = "add larger gammas; more rows help only as far as these ones overstate it"
+        return (
+            f"No model could be certified to {limit}={failed.limit:g} at confidence {self.confidence:g}: of the safest "
+            f"the {failed.of} has a bound of {failed.bound:.4f}, and these rows show {failed.estimate:.4f}; {advice}."
+        )
+
+    def predict(self, X) -> np.ndarray:
+        """Return the class of each row; covered by the promise."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict(X)
+
+    def transform(self, X) -> np.ndarray:
+        """Draw one code per row; covered by the promise."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.transform(X)
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Return class probabilities; **not** covered by the promise, they are a function of the row itself."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict_proba(X)
+
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+        """Name the bits: bit0, bit1, ..."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.get_feature_names_out()
+
+
+def _count_columns(X: Any) -> int:
+    return X.shape[1] if hasattr(X, "shape") else len(X[0])

@@ -1,0 +1,124 @@
+"""Plans of runs, read from TOML."""
+
+import itertools
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fairbits.errors import InputError
+from fairbits.lab.run_settings import KINDS, Images, Plan, Run
+
+HERE = resources.files("fairbits.lab")
+PLANS = HERE / "plans"
+
+
+def shipped_plans() -> list[str]:
+    """Return the names of the plans inside the package."""
+    return sorted(file.name.removesuffix(".toml") for file in PLANS.iterdir() if file.name.endswith(".toml"))
+
+
+def read_plan(source: str | Path, *, quick: bool = False, changes: dict[str, Any] | None = None) -> Plan:
+    """Return a plan shipped with fairbits by its name, or that of a TOML file.
+
+    Every list in an entry of `runs` whose setting takes a single value stands for one run each; `method` names an
+    entry of `methods`, those of the file or the shipped ones; `defaults` hold for all runs that know the setting, and
+    with `quick` so does the table of that name. `include` names plans whose runs belong to this one too.
+
+    Parameters
+    ----------
+    changes : settings that replace those of every run that knows them
+    """
+    try:
+        content = tomllib.loads(_text(source))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{source} is no TOML: {error}.") from None
+    entries = _entries(content, source)
+    methods = _methods(content.get("methods", {}))
+    try:
+        laid_over = {**(content.get("quick", {}) if quick else {}), **(changes or {})}
+        defaults = content.get("defaults", {})
+        runs = [run for entry in entries for run in _expand(entry, defaults, laid_over, methods)]
+        parts = [read_plan(name, quick=quick, changes=changes) for name in content.get("include", [])]
+        runs += [run for part in parts for run in part.runs]
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"{place}: " for place in first["loc"])
+        raise InputError(f"{source}: {where}{first['msg'].removeprefix('Value error, ')}") from None
+    except RecursionError:
+        raise InputError(f"{source} includes itself.") from None
+    if not runs:
+        raise InputError(f"{source} has no runs; a plan has a title and [[runs]].")
+    return Plan(title=str(content["title"]), runs=runs)
+
+
+def _entries(content: dict[str, Any], source: str | Path) -> list[dict[str, Any]]:
+    """Return the entries of `runs`; raise a ValueError for what no plan has, which would be passed over in silence."""
+    if "title" not in content:
+        raise InputError(f"{source} has no 'title'; a plan has a title and [[runs]].")
+    tables, entries = ("defaults", "quick", "methods"), content.get("runs", [])
+    unknown = set(content) - {"title", "include", "runs", *tables}
+    if unknown:
+        raise InputError(f"{source} has {sorted(unknown)}; a plan has title, include, runs, {', '.join(tables)}.")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise InputError(f"{source}: runs are written as [[runs]], in two brackets, one after another.")
+    if not all(isinstance(content.get(name, {}), dict) for name in tables):
+        raise InputError(f"{source}: {', '.join(tables)} are tables of names and values, such as {{ trials = 8 }}.")
+    known = {"method", *(name for e in entries for name in _kind(e).model_fields)}
+    for name in ("defaults", "quick"):
+        if other := set(content.get(name, {})) - known:
+            raise InputError(f"{source}: {name} has {sorted(other)}, which none of its runs has.")
+    return entries
+
+
+def _methods(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the shipped methods of tables and of images, with what their families share, and those of a plan."""
+    families = tomllib.loads((HERE / "methods.toml").read_text())
+    found = {}
+    for family, shared in families.items():
+        empty: dict[str, Any] = {}
+        found[family] = {
+            name: {**m, **{k: shared.get(k, empty) | m.get(k, empty) for k in ("settings", "space")}}
+            for name, m in shared["methods"].items()
+        } | own
+    return {"tables": found["tables"] | found["others"], "images": found["images"]}
+
+
+def _text(source: str | Path) -> str:
+    if str(source) in shipped_plans():
+        return (PLANS / f"{source}.toml").read_text()
+    file = Path(source)
+    if file.suffix != ".toml":
+        raise InputError(f"{str(source)!r} is no experiment: use one of {', '.join(shipped_plans())}, or a .toml file.")
+    if not file.is_file():
+        raise InputError(f"There is no file {source}.")
+    return file.read_text(encoding="utf-8")
+
+
+def _expand(entry: dict[str, Any], defaults: dict[str, Any], changes: dict[str, Any], methods: dict[str, Any]) -> list:
+    kind = _kind(entry)
+    known = set(kind.model_fields) | {"method"}
+    entry = {k: v for k, v in defaults.items() if k in known} | entry
+    entry |= {k: v for k, v in changes.items() if k in known}
+    several = {k: v for k, v in entry.items() if isinstance(v, list) and k != "values"}
+    combinations = itertools.product(*several.values())
+    return [_run({**entry, **dict(zip(several, values, strict=True))}, kind, methods) for values in combinations]
+
+
+def _kind(entry: dict[str, Any]) -> type[Run]:
+    name = entry.get("kind")
+    if name not in KINDS:
+        raise InputError(f"kind={name!r} is no kind of run: use one of {', '.join(map(repr, KINDS))}.")
+    return KINDS[name]
+
+
+def _run(entry: dict[str, Any], kind: type[Run], methods: dict[str, Any]) -> Run:
+    name = entry.pop("method", None)
+    if "method" not in kind.model_fields:
+        return kind(**entry, name=name)
+    methods = methods["images" if kind is Images else "tables"]
+    if name not in methods:
+        raise InputError(f"method={name!r} is none of {', '.join(map(repr, methods))}.")
+    return kind(**{**entry, "name": name, "method": methods[name]})

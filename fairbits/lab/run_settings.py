@@ -1,0 +1,157 @@
+"""What a run is: frozen settings with a name made of all of them."""
+
+import hashlib
+import json
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+
+from fairbits.errors import InputError
+
+Table = Literal["compas", "adult", "bank"]
+
+
+class Settings(BaseModel):
+    """Settings that never change and hold nothing unknown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Range(Settings):
+    """Where a number is searched."""
+
+    low: float
+    high: float
+    log: bool = False
+
+
+class Shape(Settings):
+    """Which hidden layers are searched."""
+
+    depth: tuple[int, int]
+    width: tuple[int, int]
+
+
+class Method(Settings):
+    """An estimator with what is fixed and what is searched; `strength` is the setting that trades accuracy off."""
+
+    estimator: str
+    settings: dict[str, Any] = {}
+    space: dict[str, Range | Shape | list[Any]] = {}
+    strength: str = "gamma"
+
+
+class Run(Settings):
+    """What all runs have. `threads` is part of a run: sums in another order have other last digits."""
+
+    of_search: ClassVar[tuple[str, ...]] = ()  # settings that leave the trials as they are
+    kind: str
+    name: str
+    threads: int = Field(1, ge=1)
+
+    @model_validator(mode="after")
+    def _settings_agree(self) -> Self:
+        fold, folds = getattr(self, "fold", 0), getattr(self, "folds", 2)
+        if fold >= folds:
+            raise InputError(f"fold={fold} is none of {folds} folds, which are counted from 0.")
+        if getattr(self, "sampler", "tpe") == "gp" and getattr(self, "trials_at_once", 1) > 1:
+            raise InputError("sampler='gp' asks for one trial at a time; set trials_at_once=1.")
+        return self
+
+    @property
+    def hash(self) -> str:
+        """What identifies the run."""
+        return self._hash(set())
+
+    @property
+    def trials_hash(self) -> str:
+        """What identifies its trials: a search for more of them goes on from those there are."""
+        return self._hash(set(self.of_search))
+
+    def _hash(self, without: set[str]) -> str:
+        text = json.dumps(self.model_dump(mode="json", exclude=without), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Reference(Run):
+    """A predictor that every table shows: "constant" or "logistic regression"."""
+
+    kind: Literal["reference"]
+    name: Literal["constant", "logistic regression"]
+    dataset: Table
+    fold: int = Field(ge=0)
+    folds: int = Field(3, ge=2)
+    seed: int = 0
+    trees: int = Field(1000, ge=1)
+
+
+class Search(Run):
+    """The paper's protocol for one external fold: tune on its training rows, evaluate the best on its test rows."""
+
+    of_search: ClassVar[tuple[str, ...]] = ("trials", "trees")
+    kind: Literal["search"]
+    dataset: Table
+    method: Method
+    fold: int = Field(ge=0)
+    folds: int = Field(3, ge=2)
+    inner_folds: int = Field(3, ge=2)
+    seed: int = 0
+    trials: int = Field(200, ge=1)
+    trials_at_once: int = Field(8, ge=1)
+    sampler: Literal["tpe", "gp"] = "tpe"
+    objective: Literal["paper", "pareto"] = "paper"
+    prune: bool = True
+    trees: int = Field(1000, ge=1)  # of the forest that predicts S from the representation
+
+
+class Strengths(Run):
+    """One method over many strengths on all folds, other settings fixed; `depth` counts hidden layers."""
+
+    kind: Literal["strengths"]
+    dataset: Table
+    method: Method
+    values: list[float] = Field(min_length=1)
+    selection: str = "objective"  # the paper's rule keeps epochs that predict nearly the same for everybody
+    depth: int = Field(1, ge=1)
+    folds: int = Field(3, ge=2)
+    fold_seed: int = 0
+    seed: int = 0
+
+
+class Plane(Run):
+    """What the code tells about x, y and s, epoch by epoch."""
+
+    kind: Literal["plane"]
+    dataset: Table
+    method: Method
+    gamma: float
+    epochs: int = Field(100, ge=1)
+    seed: int = 0
+
+
+class Images(Run):
+    """Biased-MNIST: one fit, scored on colours that tell nothing."""
+
+    kind: Literal["images"]
+    rho: float
+    method: Method
+    epochs: int = Field(10, ge=1)
+    seed: int = 0
+
+
+KINDS: dict[str, type[Run]] = {
+    "reference": Reference,
+    "search": Search,
+    "strengths": Strengths,
+    "plane": Plane,
+    "images": Images,
+}
+AnyRun = Annotated[Reference | Search | Strengths | Plane | Images, Field(discriminator="kind")]
+RUN: TypeAdapter[Any] = TypeAdapter(AnyRun)
+
+
+class Plan(Settings):
+    """Runs that belong together."""
+
+    title: str
+    runs: list[AnyRun]

@@ -1,0 +1,222 @@
+"""What a run does: from settings to the numbers that its record holds."""
+
+import copy
+import hashlib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from fairbits import datasets
+from fairbits.encoding import TableEncoder
+from fairbits.errors import InputError
+from fairbits.estimators import fit_stack
+from fairbits.estimators.held_out import held_out_scores, stratified_folds
+from fairbits.estimators.information_plane import TOLD, information_plane
+from fairbits.lab import run_settings as settings
+from fairbits.lab import tuning
+from fairbits.lab.tuning.space import search_space, settings_of
+from fairbits.metrics import random_guess_distance
+
+DRAWS = 16  # of one person, beside one draw
+Result = dict[str, Any]
+Views = dict[str, Callable[[np.ndarray], np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a dataset: columns as numbers, labels, group numbers (n, 1)."""
+
+    X: np.ndarray
+    y: np.ndarray
+    s: np.ndarray
+
+
+def execute(run: Any, trials: Path) -> Result:
+    """Return the numbers of a run; `trials` is the folder where a search keeps what it has finished."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a fit should tell its user is expected of bad settings here
+        return EXECUTE[run.kind](run, trials)
+
+
+def external_fold(dataset: str, fold: int, folds: int, seed: int) -> tuple[Part, Part]:
+    """Return the training and the test rows of a fold; columns are encoded as the training rows ask for."""
+    data = getattr(datasets, f"load_{dataset}")()
+    y, s = data.y.to_numpy(), np.unique(data.s, return_inverse=True)[1][:, None]
+    train, test = stratified_folds(y, s, folds, seed)[fold]
+    encoder = TableEncoder().fit(data.X.iloc[train])
+    X_train, X_test = (np.asarray(encoder.transform(data.X.iloc[rows])) for rows in (train, test))
+    return Part(X_train, y[train], s[train]), Part(X_test, y[test], s[test])
+
+
+def seed_of(*names: Any) -> int:
+    """Return a seed that depends on names alone.
+
+    >>> seed_of("compas", "BinaryMI", 0) == seed_of("compas", "BinaryMI", 0) != seed_of("compas", "BinaryMI", 1)
+    True
+    """
+    return int.from_bytes(hashlib.sha256("/".join(map(str, names)).encode()).digest()[:4]) // 2
+
+
+def estimator_of(method: settings.Method, **more: Any) -> Any:
+    """Return the estimator of a method, with its fixed settings and more; one of your own is "module:Class"."""
+    try:
+        return _estimator_class(method.estimator)(**{**method.settings, **more})
+    except TypeError as error:
+        raise InputError(f"estimator={method.estimator!r}, settings={method.settings}: {error}.") from None
+
+
+def _estimator_class(name: str) -> Any:
+    module, _, own = name.rpartition(":")
+    try:
+        homes = [import_module(home) for home in ([module] if module else ["fairbits", "fairbits.rivals"])]
+    except ImportError as error:
+        raise InputError(f"estimator={name!r}: {error}; the module has to be on PYTHONPATH.") from None
+    found = [getattr(home, own) for home in homes if hasattr(getattr(home, own, None), "fit")]
+    if not found:
+        raise InputError(f"estimator={name!r} is no estimator of fairbits; one of your own is named 'module:Class'.")
+    return found[0]
+
+
+def _reference(run: settings.Reference, trials: Path) -> Result:
+    train, test = external_fold(run.dataset, run.fold, run.folds, run.seed)
+    model = DummyClassifier() if run.name == "constant" else LogisticRegression(max_iter=2000)
+    model.fit(train.X, train.y)
+    views: Views = {"nothing": lambda X: X[:, :1] * 0} if run.name == "constant" else {"the columns": lambda X: X}
+    seed = seed_of(run.dataset, run.name, run.fold, run.seed)
+    return {
+        "test": held_out_scores(model, test.X, test.y, test.s),
+        "representation": _representation(views, train, test, run.trees, seed),
+    }
+
+
+def _search(run: settings.Search, trials: Path) -> Result:
+    train, test = external_fold(run.dataset, run.fold, run.folds, run.seed)
+    seed = seed_of(run.dataset, run.name, run.fold, run.seed)
+    estimator, objective = estimator_of(run.method), tuning.Objective(run.objective)
+    search = tuning.Search(
+        estimator=estimator,
+        space=search_space(estimator, {name: _part(part) for name, part in run.method.space.items()}),
+        objective=objective,
+        X=train.X,
+        y=train.y,
+        sensitive_features=train.s,
+        s=train.s,
+        folds=stratified_folds(train.y, train.s, run.inner_folds, seed),
+        at_once=run.trials_at_once,
+        sampler=run.sampler,
+        prune=run.prune,
+        seed=seed,
+        records=trials / f"{run.trials_hash}.jsonl",
+    )
+    done = search.run(run.trials)
+    best = tuning.best_trial(done, objective)
+    model = clone(estimator).set_params(**settings_of(best.params), random_state=seed)
+    model.fit(train.X, train.y, sensitive_features=train.s)
+    return {
+        "best": best.params,
+        "inner": best.mean,
+        "trials": {state: sum(trial.state == state for trial in done) for state in ("complete", "pruned", "failed")},
+        "test": held_out_scores(model, test.X, test.y, test.s),
+        "representation": _representation(representation_views(model, seed), train, test, run.trees, seed),
+    }
+
+
+def _part(part: Any) -> Any:
+    if isinstance(part, settings.Range):
+        return tuning.SearchRange(part.low, part.high, part.log)
+    return tuning.Layers(part.depth, part.width) if isinstance(part, settings.Shape) else tuple(part)
+
+
+def _representation(views: Views, train: Part, test: Part, trees: int, seed: int) -> Result:
+    """Let a forest predict S from every view of the representation; the first view is what is handed on."""
+    found = {}
+    for name, view in views.items():
+        forest = RandomForestClassifier(trees, random_state=seed)
+        forest.fit(view(train.X), train.s[:, 0])
+        chances = forest.predict_proba(view(test.X))
+        guess = forest.classes_[chances.argmax(1)]
+        found[name] = {
+            "adrg": random_guess_distance(test.s[:, 0], guess),
+            "auc_of_s": float(roc_auc_score(test.s[:, 0], chances[:, 1])),
+        }
+    return found
+
+
+def representation_views(model: Any, seed: int) -> Views:
+    """Return the forms in which somebody may get the representation: rows -> numbers."""
+    if hasattr(model, "code_probabilities"):
+        rng = np.random.default_rng(seed)
+
+        def draws(X: np.ndarray, count: int) -> np.ndarray:
+            theta = model.code_probabilities(X)
+            return np.mean([rng.random(theta.shape) < theta for _ in range(count)], axis=0)
+
+        return {
+            "one draw": lambda X: draws(X, 1),
+            f"{DRAWS} draws": lambda X: draws(X, DRAWS),
+            "theta": model.code_probabilities,
+        }
+    if not hasattr(model, "representation"):
+        return {"representation": model.transform}
+    mean = copy.copy(model).set_params(representation="mean")
+    return {"one draw": model.transform, "mean": mean.transform}
+
+
+def _strengths(run: settings.Strengths, trials: Path) -> Result:
+    """Fit all strengths of a fold as one stack."""
+    scores = []
+    for fold in range(run.folds):
+        train, test = external_fold(run.dataset, fold, run.folds, run.fold_seed)
+        seed = seed_of(run.dataset, run.name, fold, run.seed)
+        models = [estimator_of(run.method, **{run.method.strength: v}, random_state=seed) for v in run.values]
+        if hasattr(models[0], "stacked_settings"):
+            width = models[0].hidden_sizes[0]
+            stack = [m.set_params(hidden_sizes=(width,) * run.depth, selection=run.selection) for m in models]
+            fit_stack(stack, train.X, train.y, sensitive_features=train.s)
+        else:
+            for model in models:
+                model.fit(train.X, train.y, sensitive_features=train.s)
+        for value, model in zip(run.values, models, strict=True):
+            scores.append({"strength": value, "fold": fold, **held_out_scores(model, test.X, test.y, test.s)})
+    return {"scores": scores}
+
+
+def _plane(run: settings.Plane, trials: Path) -> Result:
+    """Fit one code and return what it tells of the validation rows' x, y and s after every epoch, in bits, exactly."""
+    data = getattr(datasets, f"load_{run.dataset}")()
+    fixed = {"gamma": run.gamma, "max_epochs": run.epochs, "patience": run.epochs, "selection": "last"}
+    model = estimator_of(run.method, **fixed, random_state=seed_of(run.dataset, run.name, run.seed))
+    X = np.asarray(TableEncoder().fit_transform(data.X))
+    epochs = information_plane(model, X, data.y.to_numpy(), sensitive_features=data.s)
+    return {"epochs": [{name: epoch[name] for name in TOLD} for epoch in epochs]}
+
+
+def _images(run: settings.Images, trials: Path) -> Result:
+    """Fit one model to coloured digits; score it on colours that tell nothing."""
+    train, test = datasets.biased_mnist(run.rho, "train", random_state=run.seed), datasets.biased_mnist(0.1, "test")
+    model = estimator_of(run.method, max_epochs=run.epochs, random_state=run.seed)
+    model.fit(train.X, train.y, sensitive_features=train.s)
+    found = {"accuracy": float(np.mean(model.predict(test.X) == test.y))}
+    if hasattr(model, "decode"):
+        found["one_draw_accuracy"] = float(np.mean(model.sampled_proba(test.X).argmax(1) == test.y))
+        found["information"] = model.information(test.X, sensitive_features=test.s)
+    return found
+
+
+EXECUTE: dict[str, Callable[[Any, Path], Result]] = {
+    "reference": _reference,
+    "search": _search,
+    "strengths": _strengths,
+    "plane": _plane,
+    "images": _images,
+}

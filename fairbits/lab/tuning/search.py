@@ -1,0 +1,240 @@
+"""A search that can be killed anywhere: batches of trials, each trained as one stack and kept in one line."""
+
+import contextlib
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.trial import FrozenTrial, TrialState, create_trial
+from sklearn.base import clone
+
+from fairbits.errors import InputError
+from fairbits.estimators import fit_stack
+from fairbits.estimators.held_out import held_out_scores
+from fairbits.lab.tuning.objectives import Objective
+from fairbits.lab.tuning.space import distributions, settings_of
+from fairbits.metrics.prediction import prediction_scores
+from fairbits.storage import append_record, read_records
+
+STARTUP_TRIALS = 10  # at random, before the sampler learns from them
+PRUNING_TRIALS, PRUNING_EPOCHS = 16, 20  # trials before the first is given up; epochs before and between decisions
+STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
+
+
+@dataclass
+class Trial:
+    """One setting and what became of it: "complete", "pruned" (hopeless) or "failed" (diverged)."""
+
+    params: dict[str, Any]
+    state: str = "complete"
+    scores: list[dict[str, float]] = field(default_factory=list)  # of each fold
+    watched: dict[int, float] = field(default_factory=dict)  # epoch -> value on validation rows, best so far
+
+    @property
+    def mean(self) -> dict[str, float]:
+        """The mean of every score over the folds."""
+        return {name: float(np.mean([fold[name] for fold in self.scores])) for name in self.scores[0]}
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> "Trial":
+        """Return the trial of a JSON object, whose keys are text."""
+        return cls(**{**record, "watched": {int(epoch): value for epoch, value in record["watched"].items()}})
+
+
+@dataclass(kw_only=True)
+class Search:
+    """Search the settings of an estimator on folds of the data.
+
+    The trials of a batch share what makes an architecture and train, all folds of all of them, as one stack. Every
+    trial has its own sampler with a seed that depends on its number alone and looks at the batches before; so a search
+    that was killed and goes on from its records ends with the same trials as one that was not.
+
+    Parameters
+    ----------
+    space : what `search_space` returns
+    s : (n, columns) group numbers, for the scores
+    folds : (training rows, test rows) of each
+    at_once : trials of a batch
+    sampler : "tpe" or "gp"
+    prune : give up a trial that is worse than the median at the same epoch; needs objective and selection "paper"
+    records : file of the finished batches, None keeps nothing
+    """
+
+    estimator: Any
+    space: dict[str, Any]
+    objective: Objective
+    X: Any
+    y: np.ndarray
+    sensitive_features: Any
+    s: np.ndarray
+    folds: Sequence[tuple[np.ndarray, np.ndarray]]
+    at_once: int = 8
+    sampler: str = "tpe"
+    prune: bool = True
+    seed: int = 0
+    records: Path | None = None
+
+    def run(self, n_trials: int, on_trials: Callable[[list[Trial]], None] | None = None) -> list[Trial]:
+        """Return the first `n_trials`, in whole batches: those of the records, then new ones.
+
+        More than that in the records are left alone: a search for few ends the same whether or not one for many was
+        there before.
+        """
+        trials = self._recorded()[: -(-n_trials // self.at_once) * self.at_once]
+        report = on_trials or (lambda _: None)
+        report(trials)
+        with _quiet():
+            while len(trials) < n_trials:
+                asked = self._ask(self._study(trials), len(trials))  # from the trials alone, as one that goes on
+                batch = self._train(asked)
+                if self.records is not None:
+                    append_record(self.records, {"search": self.name, "batch": [asdict(trial) for trial in batch]})
+                trials += batch
+                report(trials)
+        return trials
+
+    # ------------------------------------------------------------------ records
+
+    @property
+    def name(self) -> str:
+        """What tells this search from others: two of one name have the same trials."""
+        about: dict[str, Any] = {
+            "estimator": type(self.estimator).__name__,
+            "settings": {name: repr(value) for name, value in self.estimator.get_params(deep=False).items()},
+            "space": {name: repr(part) for name, part in self.space.items()},
+            "how": [asdict(self.objective), self.at_once, self.sampler, self.prune, self.seed],
+            "data": [_digest(part) for part in (self.X, self.y, self.s, *(test for _, test in self.folds))],
+        }
+        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+
+    def _recorded(self) -> list[Trial]:
+        records = [] if self.records is None else list(read_records(self.records))
+        others = {record.get("search") for record in records} - {self.name}
+        if others:
+            raise InputError(
+                f"{self.records} holds trials of another search (other data, settings or version of them); name "
+                "another file, or move this one away."
+            )
+        return [Trial.of_record(trial) for record in records for trial in record["batch"]]
+
+    def _outcome(self, trial: Trial) -> dict[str, Any]:
+        values = self.objective.values(trial.mean) if trial.state == "complete" else None
+        return {"values": values, "state": STATES[trial.state]}
+
+    # ------------------------------------------------------------------ asking
+
+    def _study(self, trials: list[Trial]) -> optuna.Study:
+        directions = [optuna.study.StudyDirection.MAXIMIZE] * (2 if self.objective.name == "pareto" else 1)
+        pruner = optuna.pruners.MedianPruner(PRUNING_TRIALS, n_warmup_steps=0)
+        study = optuna.create_study(directions=directions, pruner=pruner)
+        for trial in trials:
+            study.add_trial(self._frozen(trial))
+        return study
+
+    def _frozen(self, trial: Trial) -> FrozenTrial:
+        kinds = distributions(self.space)
+        return create_trial(
+            params=trial.params, distributions=kinds, intermediate_values=trial.watched, **self._outcome(trial)
+        )
+
+    def _ask(self, study: optuna.Study, first: int) -> list[optuna.Trial]:
+        """Ask for a batch: the first of it chooses the architecture for all."""
+        kinds = distributions(self.space)
+        asked: list[optuna.Trial] = []
+        shared: dict[str, Any] = {}
+        for number in range(first, first + self.at_once):
+            sampler = self._sampler(number)
+            study.sampler = optuna.samplers.PartialFixedSampler(shared, sampler) if shared else sampler
+            asked.append(study.ask(kinds))
+            free = self.estimator.stacked_settings
+            shared = {name: value for name, value in asked[0].params.items() if name not in free}
+        return asked
+
+    def _sampler(self, number: int) -> optuna.samplers.BaseSampler:
+        seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
+        if self.sampler == "gp":
+            return optuna.samplers.GPSampler(seed=seed, n_startup_trials=STARTUP_TRIALS)
+        return optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP_TRIALS, constant_liar=True)
+
+    # ------------------------------------------------------------------ training
+
+    def _train(self, asked: list[optuna.Trial]) -> list[Trial]:
+        """Train the trials as one stack, or one by one if one of them diverges."""
+        trials = [Trial(one.params) for one in asked]
+        try:
+            self._train_stack(trials, asked)
+        except FloatingPointError:
+            if len(trials) == 1:
+                return [Trial(asked[0].params, "failed")]
+            return [trial for one in asked for trial in self._train([one])]
+        return trials
+
+    def _train_stack(self, trials: list[Trial], asked: list[optuna.Trial]) -> None:
+        models = [
+            self._model(trial.params, one.number, fold)
+            for trial, one in zip(trials, asked, strict=True)
+            for fold in range(len(self.folds))
+        ]
+        rows = [train for _ in trials for train, _ in self.folds]
+        data = {"sensitive_features": self.sensitive_features, "rows": rows}
+        fit_stack(models, self.X, self.y, **data, hopeless=self._hopeless(trials, asked))
+        for i, trial in enumerate(trials):
+            if trial.state == "complete":
+                own = models[i * len(self.folds) : (i + 1) * len(self.folds)]
+                trial.scores = [self._score(m, test) for m, (_, test) in zip(own, self.folds, strict=True)]
+
+    def _model(self, params: dict[str, Any], number: int, fold: int) -> Any:
+        seed = int(np.random.SeedSequence([self.seed, number, fold]).generate_state(1)[0])
+        return clone(self.estimator).set_params(**settings_of(params), random_state=seed)
+
+    def _score(self, model: Any, test: np.ndarray) -> dict[str, float]:
+        x, y, s = self.X[test], self.y[test], self.s[test]
+        if self.objective.name == "paper":  # the information of a wide code takes seconds
+            return prediction_scores(model.predict_proba(x), model.classes_, y, s)
+        return held_out_scores(model, x, y, s)
+
+    def _hopeless(self, trials: list[Trial], asked: list[optuna.Trial]) -> Any:
+        if not self.prune or self.objective.name != "paper" or self.estimator.selection != "paper":
+            return None
+
+        def hopeless(epoch: int, histories: list[list[dict[str, float]]]) -> set[int]:
+            if (epoch + 1) % PRUNING_EPOCHS:
+                return set()
+            places: set[int] = set()
+            for i, (trial, one) in enumerate(zip(trials, asked, strict=True)):
+                own = range(i * len(self.folds), (i + 1) * len(self.folds))
+                values = [[-h["validation_selection"] for h in histories[k]] for k in own]
+                if not all(values) or trial.state == "pruned":
+                    continue
+                trial.watched[epoch] = float(np.mean([max(v) for v in values]))
+                one.report(trial.watched[epoch], epoch)
+                if one.should_prune():
+                    trial.state = "pruned"
+                    places |= set(own)
+            return places
+
+        return hopeless
+
+
+def _digest(part: Any) -> str:
+    return hashlib.sha256(np.ascontiguousarray(part).tobytes()).hexdigest()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence Optuna's remarks about every trial and about what it calls experimental."""
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            warnings.filterwarnings("ignore", "The reported value is ignored")  # of a trial trained again, alone
+            yield
+    finally:
+        optuna.logging.set_verbosity(level)

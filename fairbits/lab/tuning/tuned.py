@@ -1,0 +1,156 @@
+"""A search as an estimator."""
+
+from collections.abc import Callable
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from fairbits.encoding import GroupEncoder
+from fairbits.errors import InputError
+from fairbits.estimators.held_out import stratified_folds
+from fairbits.lab.tuning.objectives import Objective
+from fairbits.lab.tuning.search import Search, Trial
+from fairbits.lab.tuning.space import Space, search_space, settings_of
+
+
+class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Choose the settings of an estimator by Bayesian optimisation, then fit it with them to all rows.
+
+    Trials are scored on folds of the data. Several trials of one architecture train, with all their folds, as one
+    stack; a search with `records` may be killed at any time and goes on where it was.
+
+    Parameters
+    ----------
+    estimator : a method of fairbits, with numbers for X
+    objective, leakage, max_leakage : what to maximise, see `Objective`
+    space : what to search beyond or instead of the estimator's tunable settings: setting -> `SearchRange`, `Layers`,
+        a tuple of choices, or None to leave it alone
+    n_trials : settings to try, rounded up to whole batches
+    trials_at_once : settings of one batch; they share the architecture. 1 with sampler "gp", which does not spread the
+        settings of a batch
+    sampler : "tpe" or "gp" (Gaussian process)
+    prune : give up a trial that is worse than the median of the others at the same epoch; where objective and the
+        estimator's selection are both "paper", else the values of different settings do not compare
+    cv : folds, stratified by label and group
+    records : file for finished batches, one line each
+    on_trials : called with all trials after every batch
+    random_state : seed of folds, settings and fits
+
+    Attributes
+    ----------
+    trials_ : frame with one row per trial: its settings, state and mean scores over the folds
+    best_params_, best_estimator_ : the settings chosen, and the estimator fitted with them to all rows
+    pareto_ : with objective "pareto", the rows of `trials_` that no other beats in both
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        objective: str = "paper",
+        leakage: str = "gpa",
+        max_leakage: float | None = None,
+        space: Space | None = None,
+        n_trials: int = 48,
+        trials_at_once: int = 8,
+        sampler: str = "tpe",
+        prune: bool = True,
+        cv: int = 3,
+        records: str | Path | None = None,
+        on_trials: Callable[[list[Trial]], None] | None = None,
+        random_state: int = 0,
+    ):
+        self.estimator, self.objective, self.leakage, self.max_leakage = estimator, objective, leakage, max_leakage
+        self.space, self.n_trials, self.trials_at_once, self.sampler = space, n_trials, trials_at_once, sampler
+        self.prune, self.cv, self.records, self.on_trials = prune, cv, records, on_trials
+        self.random_state = random_state
+
+    def fit(self, X, y, *, sensitive_features):
+        """Search, then fit the best; arguments as for the estimator's `fit`."""
+        self._check(sensitive_features)
+        objective = Objective(self.objective, self.leakage, self.max_leakage)
+        e, labels = self.estimator, np.asarray(y)
+        encoder = GroupEncoder(groups=e.groups, n_bins=e.n_bins, min_group_size=e.min_group_size)
+        s = encoder.fit(sensitive_features, n_rows=len(labels)).transform(sensitive_features)
+        search = Search(
+            estimator=e,
+            space=search_space(e, self.space),
+            objective=objective,
+            X=np.asarray(X),
+            y=labels,
+            sensitive_features=sensitive_features,
+            s=s,
+            folds=stratified_folds(labels, s, self.cv, self.random_state),
+            at_once=self.trials_at_once,
+            sampler=self.sampler,
+            prune=self.prune,
+            seed=self.random_state,
+            records=None if self.records is None else Path(self.records),
+        )
+        trials = search.run(self.n_trials, self.on_trials)
+        best = best_trial(trials, objective)
+        self.trials_ = trials_frame(trials)
+        if objective.name == "pareto":
+            self.pareto_ = self.trials_.iloc[pareto_set(trials, objective)]
+        self.best_params_ = settings_of(best.params)
+        self.best_estimator_ = clone(e).set_params(**self.best_params_, random_state=self.random_state)
+        self.best_estimator_.fit(X, y, sensitive_features=sensitive_features)
+        self.classes_, self.n_features_in_ = self.best_estimator_.classes_, self.best_estimator_.n_features_in_
+        return self
+
+    def _check(self, sensitive_features: Any) -> None:
+        if sensitive_features is None:
+            raise InputError("sensitive_features is None; the scores of a search need the columns to protect.")
+        if self.sampler not in ("tpe", "gp"):
+            raise InputError(f"sampler={self.sampler!r} must be 'tpe' or 'gp'.")
+        for name in ("n_trials", "trials_at_once", "random_state"):
+            value, least = getattr(self, name), 0 if name == "random_state" else 1
+            if not isinstance(value, Integral) or value < least:
+                raise InputError(f"{name}={value!r} must be a whole number, at least {least}.")
+        if self.sampler == "gp" and self.trials_at_once > 1:
+            raise InputError("sampler='gp' asks for one trial at a time; set trials_at_once=1.")
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Return the class probabilities of the chosen estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    def predict(self, X) -> np.ndarray:
+        """Return the classes of the chosen estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    def transform(self, X, **options) -> np.ndarray:
+        """Return the representation of the chosen estimator; options as its `transform` takes them."""
+        check_is_fitted(self)
+        return self.best_estimator_.transform(X, **options)
+
+
+def best_trial(trials: list[Trial], objective: Objective) -> Trial:
+    """Return the best of the complete trials, the first of equals."""
+    complete = [trial for trial in trials if trial.state == "complete"]
+    if not complete:
+        raise InputError(f"None of {len(trials)} trials could be trained; lower the range of learning_rate.")
+    return max(complete, key=lambda trial: objective.total(objective.values(trial.mean)))
+
+
+def pareto_set(trials: list[Trial], objective: Objective) -> list[int]:
+    """Return the numbers of the complete trials that no other one equals or beats in both values and beats in one."""
+    values = {i: objective.values(trial.mean) for i, trial in enumerate(trials) if trial.state == "complete"}
+    return [
+        i
+        for i, own in values.items()
+        if not any(other != own and all(a >= b for a, b in zip(other, own, strict=True)) for other in values.values())
+    ]
+
+
+def trials_frame(trials: list[Trial]) -> pd.DataFrame:
+    """Return one row per trial: settings, state, mean scores."""
+    return pd.DataFrame(
+        {**settings_of(t.params), "state": t.state, **(t.mean if t.state == "complete" else {})} for t in trials
+    )

@@ -1,0 +1,81 @@
+"""RUBi: rows whose label the groups alone foretell teach the network less."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from fairbits.estimators.base import log_softmax
+from fairbits.estimators.settings import setting, tunable
+from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.nn.group_columns import indicators
+from fairbits.rivals.learned_mixin import base_rates, what_groups_say
+from fairbits.training import Batch
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RUBiClassifier(VanillaClassifier):
+    """Mask the network's logits by what the groups alone say about the label (RUBi, Cadene et al. 2019).
+
+    Minimise (1 - gamma) CE(f) + gamma CE(f * sigmoid(g)) + CE(g), in bits: f are the network's logits of x, g those of
+    a linear model of the one-hot groups, which learns by its own term only: no gradient reaches it through the mask.
+    Only f predicts. It is trained under a mask below 1, so its probabilities are surer than the labels warrant.
+
+    Parameters
+    ----------
+    gamma : 1 is the published loss, 0 the plain network
+    warmup_epochs : over which gamma rises to its value; none by default, as published
+
+    The other parameters are those of all methods; see `InvariantClassifier`. Differences from the published version:
+    the biased branch reads the sensitive features, all columns side by side, instead of a question, and starts from the
+    shares p(y|s) of the training rows; the epoch is chosen by f's part of the loss on the validation rows.
+    """
+
+    gamma: float = tunable(1.0, 0.0, 1.0, at_least=0, at_most=1)
+    warmup_epochs: int = setting(0, at_least=0, whole=True)
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma")
+    protects: ClassVar[bool] = True
+
+    def build(self, inputs, n_classes):
+        net = super().build(inputs, n_classes)
+        if self.groups_:
+            net.biased = nn.Linear(sum(map(len, self.groups_)), n_classes)
+        return net
+
+    @torch.no_grad()
+    def initialise(self, net, y: Tensor, s: Tensor, weight: Tensor) -> None:
+        """Start the biased branch where it is bound for, with logits that sum to 0: steps from 0 there take long."""
+        if self.groups_:
+            columns = [(s[:, c : c + 1], [len(names)]) for c, names in enumerate(self.groups_)]
+            said = [what_groups_say(y, column, weight, size, len(self.classes_)) for column, size in columns]
+            net.biased.weight.copy_(centred(torch.cat(said)).T)
+            net.biased.bias.copy_(centred(base_rates(y, weight, len(self.classes_))))
+
+    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        if not self.groups_:
+            return super().loss(net, batch, scalars)
+        logits = net(batch.x).logits
+        biased = net.biased(indicators(batch.s, self.group_sizes))
+        masked = logits * biased.detach().sigmoid()
+        plain, under_mask, own = (self.cross_entropy(log_softmax(z), batch) for z in (logits, masked, biased))
+        total = torch.lerp(plain, under_mask, scalars["gamma"] * scalars["ramp"]) + own
+        return {
+            "total": total,
+            "cross_entropy": plain,
+            "masked_cross_entropy": under_mask,
+            "biased_cross_entropy": own,
+        }
+
+    def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The loss without the biased branch's own term, in which f has no part."""
+        terms = super().evaluate(net, batch, scalars)
+        if self.groups_:
+            terms["total"] = terms["total"] - terms["biased_cross_entropy"]
+        return terms
+
+
+def centred(logits: Tensor) -> Tensor:
+    """Return the same logits (..., classes) with a sum of 0."""
+    return logits - logits.mean(-1, keepdim=True)

@@ -1,0 +1,114 @@
+"""VIB: an information bottleneck that forgets S without an adversary."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from fairbits.estimators.base import log_softmax
+from fairbits.estimators.settings import tunable
+from fairbits.nn import Inputs, feature_layers
+from fairbits.nn.group_columns import flat_columns, indicators, n_columns
+from fairbits.rivals.latent import LatentClassifier
+from fairbits.rivals.variational import ColumnDecoder, Normal, NormalLayers, divergence
+from fairbits.training import Batch
+
+
+class VIBOutput(NamedTuple):
+    """What the network computes of a batch."""
+
+    logits: Tensor  # (n, classes) of p(y|z), of one draw
+    rate: Tensor  # (n,) KL(q(z|x) || N(0, I)), in bits
+    reconstruction: Tensor  # (n,) -log2 p(x|z,s)
+
+
+class VIBNet(nn.Module):
+    """Encoder q(z|x), which is never told S; decoder p(x|z,s), which is; head p(y|z)."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        hidden_sizes: Sequence[int],
+        latent_size: int,
+        n_classes: int,
+        group_sizes: Sequence[int],
+        *,
+        channels: Sequence[int] = (),
+    ):
+        super().__init__()
+        self.noise_size, self.group_sizes = latent_size, tuple(group_sizes)
+        self.features, width = feature_layers(inputs, channels, ())
+        self.encoder = NormalLayers((width, *hidden_sizes), latent_size)
+        self.decoder = ColumnDecoder((latent_size + sum(group_sizes), *hidden_sizes), n_columns(inputs))
+        self.head = nn.Linear(latent_size, n_classes)
+
+    def latent(self, x: Tensor) -> Normal:
+        """Return q(z|x)."""
+        return self.encoder(self.features(x))
+
+    def forward(self, x: Tensor, s: Tensor, noise: Tensor) -> VIBOutput:
+        q = self.latent(x)
+        z = q.draw(noise)
+        p = self.decoder(z, indicators(s, self.group_sizes))
+        return VIBOutput(self.head(z), divergence(q), p.bits(flat_columns(x)))
+
+    def probabilities(self, x: Tensor) -> Tensor:
+        """Return p(y | mean of q(z|x)).  (n, classes)"""
+        return torch.softmax(self.head(self.latent_mean(x)), -1)
+
+    def latent_mean(self, x: Tensor) -> Tensor:
+        return self.latent(x).mean
+
+    def latent_draw(self, x: Tensor, noise: Tensor) -> Tensor:
+        return self.latent(x).draw(noise)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class VIBClassifier(LatentClassifier):
+    """Penalise an upper bound of I(Z;S) that needs no adversary (Moyer et al. 2018).
+
+    Minimise, in bits, with rate = KL(q(z|x) || N(0, I)),
+
+        E[-log2 p(y|z)] + beta rate + gamma (rate + E[-log2 p(x|z,s)])
+
+    The last bracket is what can be moved of  I(Z;S) <= I(Z;X) - H(X|S) + E[-log2 p(x|z,s)],  I(Z;X) <= rate: the rate
+    charges for all that Z tells, and a decoder that is told S refunds what it could not know from S. H(X|S) is a
+    constant of the data and unknown, so the "bound" of the history has no zero. With gamma 0 this is the deep
+    variational information bottleneck (Alemi et al. 2017).
+
+    Differences from the published version: the rate bounds I(Z;X), not the mean divergence of pairs of rows; p(x|z,s)
+    is Gaussian with variance 1 for every column, or pixel, so columns should be standardised. The epoch is chosen by
+    the loss on the validation rows, with the cross-entropy of the predictions.
+
+    Parameters
+    ----------
+    gamma : weight of the bound on I(Z;S); the reconstruction is a sum over columns, so fewer columns ask for more
+    beta : weight of the rate alone
+
+    The other parameters are those of `LatentClassifier`.
+    """
+
+    gamma: float = tunable(0.3, 0.01, 3.0, log=True, at_least=0)
+    beta: float = tunable(0.001, 1e-5, 0.1, log=True, at_least=0)
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma", "beta")
+
+    def build(self, inputs, n_classes):
+        sizes = self.hidden_sizes, self.latent_size
+        return VIBNet(inputs, *sizes, n_classes, self.group_sizes, channels=self.channels)
+
+    def loss(self, net, batch: Batch, scalars):
+        out = net(batch.x, batch.s, batch.noise)
+        rate = batch.weight @ out.rate
+        terms = {
+            "cross_entropy": self.cross_entropy(log_softmax(out.logits), batch),
+            "rate": rate,
+            "bound": rate + batch.weight @ out.reconstruction,
+        }
+        return {"total": self.criterion(terms, scalars), **terms}
+
+    def criterion(self, terms, scalars):
+        total = terms["cross_entropy"] + scalars["beta"] * terms["rate"]
+        return total + scalars["gamma"] * scalars["ramp"] * terms["bound"] if self.groups_ else total

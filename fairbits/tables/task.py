@@ -1,0 +1,231 @@
+"""From a table and the names of some columns to a learning task, with everything that was decided said."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from fairbits.encoding import GroupEncoder, TableEncoder
+from fairbits.encoding.columns import label as text_of
+from fairbits.encoding.sensitive import bin_labels, intervals, quantile_edges
+from fairbits.errors import InputError
+from fairbits.tables.table_file import no_column
+
+MOST_CLASSES = 20
+FEWEST_ROWS = 200  # in all: a quarter of them certifies
+FEWEST_OF_A_CLASS = 20
+FEWEST_OF_A_GROUP = 30  # so that every part of the rows has some
+MOST_NUMBERS = 10  # different ones of a sensitive column that are groups as they are
+UNKNOWN = "(missing)"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to predict from what, and what to forget.
+
+    `groups` is how several sensitive columns are protected: crossed ("intersection") or "each" on its own. Sensitive
+    numbers are intervals in `s`, the same for every part of the rows; `bins` has their edges.
+    """
+
+    X: pd.DataFrame
+    y: np.ndarray
+    s: pd.DataFrame
+    label: str
+    groups: str
+    group_sizes: dict[str, int]
+    bins: dict[str, list[float]]
+    notes: list[str] = field(default_factory=list)
+
+
+def make_task(
+    table: pd.DataFrame,
+    label: str,
+    sensitive: Sequence[str],
+    *,
+    drop: Sequence[str] = (),
+    n_bins: int = 4,
+    min_group_size: int = FEWEST_OF_A_GROUP,
+) -> Task:
+    """Take the label, the sensitive columns and the rest apart; raise a ValueError that says what to change.
+
+    Rows without a label are left out; a missing sensitive value is a group of its own.
+    """
+    _check_columns(table, label, sensitive, drop)
+    whole = table.drop(columns=[label, *sensitive, *drop])
+    table, notes = _labelled(table, label)
+    y = _label(table[label])
+    s, bins, more = sensitive_groups(table[list(sensitive)], n_bins)
+    known, missing = known_rows(s, min_group_size)
+    table, y, s = table[known].reset_index(drop=True), y[known], s[known].reset_index(drop=True)
+    groups, sizes, said = split_groups(s, min_group_size)
+    _check_sizes(sizes, min_group_size)
+    _check_both_in_groups(y, s, groups, label)
+    if not whole.shape[1]:
+        raise InputError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
+    kept, left_out = without_identifiers(whole)
+    X = table[list(kept.columns)]
+    return Task(X, y, s, label, groups, sizes, bins, [*notes, *more, *missing, *said, *left_out])
+
+
+def without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Leave out columns that number or name the rows; a part of the rows would not show it any more."""
+    reasons = TableEncoder().fit(X).dropped_
+    found = {name: reason for name, reason in reasons.items() if reason.startswith("identifier")}
+    return X.drop(columns=list(found)), [f"{name} was left out, {reason}." for name, reason in found.items()]
+
+
+def _check_columns(table: pd.DataFrame, label: str, sensitive: Sequence[str], drop: Sequence[str]) -> None:
+    for name in (label, *sensitive, *drop):
+        if name not in table.columns:
+            raise InputError(no_column("The table", name, list(map(str, table.columns))))
+    if not sensitive:
+        raise InputError("Name at least one sensitive column: --sensitive sex, or several with commas between.")
+    if label in sensitive:
+        raise InputError(f"{label!r} is the label and sensitive at once: it cannot be predicted and forgotten.")
+    if len(set(sensitive)) < len(sensitive):
+        raise InputError("A sensitive column is named twice.")
+
+
+def _labelled(table: pd.DataFrame, label: str) -> tuple[pd.DataFrame, list[str]]:
+    missing = int(table[label].isna().sum())
+    table = table[table[label].notna()].reset_index(drop=True)
+    if len(table) < FEWEST_ROWS:
+        raise InputError(f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed.")
+    return table, [f"{missing} rows without a label were left out."] * bool(missing)
+
+
+def _label(column: pd.Series) -> np.ndarray:
+    values, counts = np.unique(column.astype(str) if column.dtype == object else column, return_counts=True)
+    if len(values) < 2:
+        raise InputError(f"The label {column.name!r} is {values[0]} in every row: there is nothing to predict.")
+    if len(values) > MOST_CLASSES:
+        raise InputError(
+            f"The label {column.name!r} has {len(values)} different values; fairbits predicts classes, at most "
+            f"{MOST_CLASSES}. Make a column of classes of it, such as 'above 50,000', or name another label."
+        )
+    if counts.min() < FEWEST_OF_A_CLASS:
+        raise InputError(
+            f"Only {counts.min()} rows have the label {values[counts.argmin()]}; at least {FEWEST_OF_A_CLASS} are "
+            "needed: merge it with another or leave its rows out."
+        )
+    return column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()
+
+
+def sensitive_groups(s: pd.DataFrame, n_bins: int = 4) -> tuple[pd.DataFrame, dict[str, list[float]], list[str]]:
+    """Return the sensitive columns as groups, the edges of those cut into intervals, and what was decided."""
+    bins, notes = {}, []
+    for name, column in s.items():
+        known = column[~_unknown(column)]
+        if known.dtype.kind in "iufM" and known.nunique() > MOST_NUMBERS:
+            bins[str(name)] = quantile_edges(as_numbers(known), n_bins)
+            what = f"{name} holds dates and" if column.dtype.kind == "M" else str(name)
+            notes.append(f"{what} was cut into {len(bins[str(name)]) - 1} groups at its quantiles.")
+    return as_groups(s, bins), bins, notes
+
+
+def as_groups(s: pd.DataFrame, bins: dict[str, list[float]]) -> pd.DataFrame:
+    """Return sensitive columns with intervals in place of numbers and dates, and a group for what is missing.
+
+    >>> as_groups(pd.DataFrame({"age": [20, 35, None]}), {"age": [18.0, 30.0, 64.0]})["age"].tolist()
+    ['[18, 30)', '[30, 64]', '(missing)']
+    """
+    groups = s.copy()
+    for name, column in s.items():
+        unknown = _unknown(column)
+        if edges := bins.get(str(name)):
+            places = np.searchsorted(edges[1:-1], as_numbers(column), side="right")
+            names = _date_labels(edges) if column.dtype.kind == "M" else bin_labels(edges)
+            groups[name] = np.where(unknown, UNKNOWN, np.array(names)[places])
+        elif unknown.any():
+            groups[name] = [UNKNOWN if gone else text_of(v) for v, gone in zip(column, unknown, strict=True)]
+    return groups
+
+
+def _date_labels(edges: list[float]) -> list[str]:
+    """Return the names of intervals of days since 1970: dates, and times of day only where they are needed.
+
+    >>> _date_labels([-3653.0, 38.0, 11676.0])
+    ['[1960-01-01, 1970-02-08)', '[1970-02-08, 2001-12-20]']
+    """
+    times = (np.array(edges) * 86_400e6).round().astype("datetime64[us]")
+    for unit in ("D", "s", "us"):
+        texts = np.datetime_as_string(times, unit=unit, casting="unsafe").tolist()
+        if len(set(texts[:-1])) == len(edges) - 1:
+            return intervals(texts)
+    return bin_labels(edges)
+
+
+def known_rows(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[np.ndarray, list[str]]:
+    """Say which rows to keep: missing values are a group of their own, unless they are too few for one."""
+    known, notes = np.ones(len(s), dtype=bool), []
+    for name, column in s.items():
+        missing = (column == UNKNOWN).to_numpy(dtype=bool)
+        count = int(missing.sum())
+        if 0 < count < least:
+            known &= ~missing
+            notes.append(f"{name} is missing in {count} rows, too few for a group of their own: left out.")
+        elif count:
+            notes.append(f"{name} is missing in {count} rows, which are a group of their own.")
+    return known, notes
+
+
+def _unknown(column: pd.Series) -> pd.Series:
+    return column.isna() | (np.isinf(column) if column.dtype.kind == "f" else False)
+
+
+def as_numbers(column: pd.Series) -> np.ndarray:
+    """Return numbers as they are, and dates as days since 1970."""
+    if column.dtype.kind == "M":
+        column = (pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    return column.to_numpy(float, na_value=np.nan)
+
+
+def split_groups(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[str, dict[str, int], list[str]]:
+    """Cross the columns, or take each on its own where a crossing is too small to say anything about.
+
+    Returns "intersection" or "each", the rows of every group, and what was decided.
+    """
+    sizes, notes = _sizes(s, "intersection"), []
+    small = _small(sizes, least)
+    if small and s.shape[1] > 1:
+        sizes = _sizes(s, "each")
+        listed = "; ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+        notes.append(f"Each sensitive column is on its own: nothing can be estimated for {listed}.")
+    return "each" if small else "intersection", sizes, notes
+
+
+def _check_sizes(sizes: dict[str, int], least: int) -> None:
+    if small := _small(sizes, least):
+        raise InputError(
+            f"A group is too small to protect: {', '.join(small[:3])}; merge it with another, or leave its rows out. "
+            f"At least {least} rows are needed."
+        )
+
+
+def _check_both_in_groups(y: np.ndarray, s: pd.DataFrame, groups: str, label: str) -> None:
+    """Raise unless, of some class, at least two groups of every sensitive column have both members and others."""
+    for part in [s] if groups == "intersection" else [s[[name]] for name in s.columns]:
+        members = pd.crosstab([part[name] for name in part.columns], y)  # (groups, classes)
+        others = members.sum(axis=1).to_numpy()[:, None] - members.to_numpy()
+        if ((members.to_numpy() > 0) & (others > 0)).sum(axis=0).max() < 2:
+            raise InputError(
+                f"{label!r} hardly differs within the groups of {', '.join(map(repr, part.columns))}: predicting the "
+                "one is telling the other, it cannot be predicted and forgotten at once. Name another label or another "
+                "sensitive column, or merge groups."
+            )
+
+
+def _small(sizes: dict[str, int], least: int) -> list[str]:
+    return [f"{name} ({size} row{'s' * (size > 1)})" for name, size in sizes.items() if size < least]
+
+
+def _sizes(s: pd.DataFrame, groups: str) -> dict[str, int]:
+    """Return the rows of every group."""
+    encoder = GroupEncoder(groups=groups, min_group_size=1).fit(s)
+    titles = [f"{name}=" for name in encoder.columns_] if groups == "each" and s.shape[1] > 1 else [""]
+    return {
+        title + name: size
+        for title, names, sizes in zip(titles, encoder.names_, encoder.sizes_, strict=True)
+        for name, size in zip(names, sizes, strict=True)
+    }

@@ -1,0 +1,23 @@
+"""Every public method, to be put through the battery, and a small learning problem."""
+
+import numpy as np
+
+import fairbits
+from fairbits.estimators import CodeClassifier, InvariantClassifier
+
+PUBLIC = [getattr(fairbits, name) for name in fairbits.__all__]
+ESTIMATORS = [found for found in PUBLIC if isinstance(found, type) and issubclass(found, InvariantClassifier)]
+CODES = [method for method in ESTIMATORS if issubclass(method, CodeClassifier)]
+
+
+def problem(n=600, n_groups=2, n_classes=2, seed=0):
+    """x1 tells the label, x2 the group, x3 both."""
+    rng = np.random.default_rng(seed)
+    y, s = rng.integers(0, n_classes, n), rng.integers(0, n_groups, n)
+    X = np.column_stack([2 * y, 2 * s, y + s]) + rng.normal(size=(n, 3))
+    return X, y, s
+
+
+def quick(cls, **settings):
+    """An estimator that trains in a fraction of a second."""
+    return cls(**{"max_epochs": 5, "min_steps": 30, "hidden_sizes": (16,), "random_state": 0, **settings})

@@ -1,0 +1,178 @@
+"""The command line as a whole: help, versions, failures, pipes, completion, data, bench."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+
+import pandas as pd
+import pytest
+
+import fairbits as library
+from fairbits.commands import bench, data, failures
+
+PROGRAM = [sys.executable, "-c", "from fairbits.commands import main; main()"]
+HEAVY = {"torch", "sklearn", "pandas", "numpy", "scipy", "pyarrow", "altair"}
+COMMANDS = ["path", "fit", "reproduce", "transform", "predict", "audit", "certify", "bench", "data"]
+
+
+def modules_after(*arguments):
+    code = (
+        "import sys; from fairbits.commands import main\n"
+        f"sys.argv = ['fairbits', *{list(arguments)!r}]\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["transform", "--help"], ["--version"]], ids=str)
+def test_help_loads_nothing_heavy(arguments):
+    assert not HEAVY & modules_after(*arguments)
+
+
+def test_help_names_the_commands_and_the_exit_codes(fairbits):
+    ended = fairbits("--help")
+    text = " ".join(ended.out.split())
+    assert ended.code == 0
+    for word in (*COMMANDS, "Exit codes", "3 not certified", "--install-completion", "--show-completion"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    "command", [*(name for name in COMMANDS if name != "data"), "report", "data list", "data fetch"]
+)
+def test_every_command_can_print_json(fairbits, command):
+    assert "--json" in fairbits(*command.split(), "--help").out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(fairbits, command):
+    assert fairbits(command, "--help").code == 0
+
+
+def test_version(fairbits):
+    assert fairbits("--version").out == f"fairbits {library.__version__}\n"
+
+
+def test_usage_is_exit_code_two(fairbits):
+    assert fairbits("transform").code == 2
+    assert fairbits("fly").code == 2
+    assert fairbits("certify", "m", "t.csv", "--draws", "many").code == 2
+
+
+def failing(error):
+    def run(**_):
+        raise error
+
+    return run
+
+
+def test_an_unexpected_error_is_a_paragraph(fairbits, monkeypatch):
+    monkeypatch.setattr(data, "run_list", failing(KeyError("lost")))
+    ended = fairbits("data", "list")
+    assert ended.code == failures.UNEXPECTED == 70
+    assert ended.err.startswith("fairbits met an error it did not expect: KeyError: 'lost'.")
+    assert "--debug" in ended.err
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_debug_shows_the_traceback_wherever_it_stands(fairbits, monkeypatch, place):
+    monkeypatch.setattr(data, "run_list", failing(ValueError("mend me")))
+    arguments = ["data", "list"]
+    arguments.insert(place, "--debug")
+    ended = fairbits(*arguments)
+    assert ended.code == 1
+    assert "Traceback (most recent call last)" in ended.err
+    assert fairbits("data", "list").err == "fairbits: mend me\n"
+
+
+class OddWarning(UserWarning):
+    __module__ = "fairbits.odd"
+
+
+@pytest.mark.filterwarnings("always")
+def test_warnings_are_sentences_said_once(fairbits, monkeypatch):
+    def warn(**_):
+        for _ in range(2):
+            warnings.warn("sensitive_features: 'sex' is odd", OddWarning, stacklevel=1)
+            warnings.warn("of another library", DeprecationWarning, stacklevel=1)
+
+    monkeypatch.setattr(data, "run_list", warn)
+    assert fairbits("data", "list").err == "Mind: The sensitive column 'sex' is odd\n"
+    with pytest.warns() as caught:  # as Python does
+        assert fairbits("--debug", "data", "list").err == ""
+    assert {w.category for w in caught} == {OddWarning, DeprecationWarning}
+
+
+def test_ctrl_c_is_a_line(fairbits, monkeypatch):
+    monkeypatch.setattr(data, "run_list", failing(KeyboardInterrupt()))
+    ended = fairbits("data", "list")
+    assert ended.code == 130
+    assert ended.err.strip() == "fairbits: stopped."
+
+
+def test_a_reader_who_goes_away_is_no_error():
+    process = subprocess.Popen([*PROGRAM, "data", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() in (1, failures.PIPE)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("fairbits tr", "transform"),
+        ("fairbits path ", "bank"),
+        ("fairbits fit com", "compas"),
+        ("fairbits fit tab", "table.csv"),
+        ("fairbits data fetch mn", "mnist"),
+    ],
+)
+def test_the_shell_completes(tmp_path, words, expected):
+    (tmp_path / "table.csv").touch()
+    shell = {"_FAIRBITS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    code = "from fairbits.commands.app import app; app(prog_name='fairbits')"
+    options = {"capture_output": True, "text": True, "cwd": tmp_path, "check": False}
+    path = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
+    result = subprocess.run([sys.executable, "-c", code], env=os.environ | shell | {"PYTHONPATH": path}, **options)
+    assert expected in result.stdout.split()
+
+
+def test_data_are_listed_with_what_is_wrong_with_them(fairbits):
+    out = fairbits("data", "list").out
+    assert "6,150 rows; label two_year_recid; sensitive race" in out
+    assert "Race was recorded by the authorities" in out
+    entries = {entry["name"]: entry for entry in json.loads(fairbits("data", "list", "--json").out)}
+    assert set(entries) == {"compas", "adult", "bank", "mnist"}
+    assert sum(entries["adult"]["groups"].values()) == entries["adult"]["rows"] == 32_561
+
+
+def test_a_shipped_table_becomes_a_file_that_fits(fairbits, tmp_path):
+    ended = fairbits("data", "fetch", "compas", "-o", tmp_path / "compas.csv")
+    assert ended.code == 0
+    table = pd.read_csv(tmp_path / "compas.csv")
+    assert {"two_year_recid", "race"} < set(table.columns)
+    assert len(table) == 6150
+    assert "--label two_year_recid --sensitive race" in ended.out
+    record = json.loads(fairbits("data", "fetch", "compas", "-o", tmp_path / "c.parquet", "--json").out)
+    assert (record["rows"], record["label"], record["output"]) == (6150, "two_year_recid", str(tmp_path / "c.parquet"))
+    assert fairbits("data", "fetch", "compas", "-o", tmp_path / "compas.csv").code == 1
+
+
+def test_mnist_is_fetched_by_its_loader(fairbits, monkeypatch, tmp_path):
+    monkeypatch.setattr(data, "fetch_mnist", lambda home: f"images in {home}")
+    assert f"images in {tmp_path}" in fairbits("data", "fetch", "mnist", "--data-home", tmp_path).out
+
+
+def test_bench_measures_three_sizes(fairbits, monkeypatch):
+    monkeypatch.setattr(bench, "run_bench", lambda as_json, run=bench.run_bench: run(as_json=as_json, sizes=(300, 600)))
+    record = json.loads(fairbits("bench", "--json").out)
+    assert [size["rows"] for size in record["sizes"]] == [300, 600]
+    assert all(size["epoch_seconds"] > 0 for size in record["sizes"])
+    assert "rows per s, transform" in fairbits("bench").out
+    assert len(bench.SIZES) == 3

@@ -1,0 +1,137 @@
+"""`fairbits fit`, from a file to a folder, and a sentence where it cannot."""
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbits
+from fairbits.commands import fit as command
+from fairbits.commands import main
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 600
+    sex = rng.choice(["F", "M"], n)
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(n),
+            "grade": rng.normal(size=n).round(3),
+            "height": (rng.normal(size=n) + (sex == "M")).round(3),
+            "day": pd.date_range("2024-01-01", periods=n).strftime("%Y-%m-%d"),
+            "sex": sex,
+        }
+    )
+    frame["paid"] = np.where(frame.grade + rng.normal(size=n) > 0, "yes", "no")
+    frame.to_csv(tmp_path / "pay.csv", sep=";", index=False)
+    return tmp_path / "pay.csv"
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["fairbits", "fit", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as stopped:
+        return stopped.code or 0
+    return 0
+
+
+BRIEF = ["--epochs", 2, "--code-size", 3]
+NAMED = ["--label", "paid", "--sensitive", "sex"]
+
+
+def test_a_table_becomes_a_folder(table, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "model"
+    assert run(monkeypatch, table, *NAMED, "--max-disparity", 0.9, *BRIEF, "-o", folder) == 0
+    out = capsys.readouterr().out
+    for words in ("Certified at 95% confidence", "separated by semicolon", "Read as dates: day", "F ", "test rows"):
+        assert words in " ".join(out.split())
+    model = fairbits.load(folder / "model")
+    assert model.random_state is None if hasattr(model, "random_state") else model[-1].random_state is None
+    frame = pd.read_csv(table, sep=";", parse_dates=["day"])
+    assert set(model.predict(frame[["grade", "height", "day"]])) <= {"yes", "no"}
+    record = json.loads((folder / "audit.json").read_text())
+    assert "id was left out, identifier" in " ".join(record["task"]["notes"])
+    assert (folder / "model_card.md").read_text().startswith("# Model card: paid without sex")
+    assert "model_card.md, report.html" in " ".join(out.split())
+    assert "paid, without sex" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_terminal_shows_a_bar_and_json_stays_json(table, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if stderr were a terminal
+    monkeypatch.setenv("COLUMNS", "120")
+    assert run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m", "--json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["format"] == 1
+    assert "step 1 of 8, training and certifying" in err
+    assert "step 8 of 8" in err
+    assert "\u2501" in err  # of the bar
+
+
+@pytest.mark.parametrize(("place", "words"), [("pay.csv", "is a file"), ("pay.csv/m", "No folder can be made")])
+def test_a_place_that_cannot_be_a_folder_is_told_before_the_training(
+    table, tmp_path, monkeypatch, capsys, place, words
+):
+    monkeypatch.setattr(command, "fit_task", lambda *_: pytest.fail("trained all the same"))
+    assert run(monkeypatch, table, *NAMED, "-o", tmp_path / place) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_without_the_packages_that_draw_everything_else_is_written(table, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "fairbits.report.page", None)
+    assert run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m") == 0
+    assert "pip install 'fairbits[report]' for report.html" in " ".join(capsys.readouterr().out.split())
+    assert sorted(f.name for f in (tmp_path / "m").iterdir()) == ["audit.json", "model", "model_card.md"]
+
+
+def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path, monkeypatch, capsys):
+    code = run(monkeypatch, table, *NAMED, "--max-disparity", 0.01, *BRIEF, "-o", tmp_path / "m", "--json")
+    assert code == 3
+    record = json.loads(capsys.readouterr().out)
+    assert not record["certified"]
+    assert "No model could be certified to --max-disparity 0.01" in record["refusal"]
+    assert (tmp_path / "m" / "model" / "manifest.json").exists()
+    for name in ("model_card.md", "report.html"):
+        text = (tmp_path / "m" / name).read_text(encoding="utf-8")
+        assert "could be certified to --max-disparity 0.01" in text
+        assert "max_disparity=" not in text
+
+
+def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, capsys):
+    frame = pd.read_csv(table, sep=";")
+    frame.assign(title=np.where(frame.sex == "M", "Mr", "Ms")).to_csv(table, sep=";", index=False)
+    run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m")
+    out = " ".join(capsys.readouterr().out.split())
+    assert "column 'title=Mr' is one-to-one with sensitive column 'sex'" in out
+    assert "Leave it out by --drop, unless the model is meant to see it." in out
+    for name in ("model_card.md", "report.html", "audit.json"):
+        assert "from X" not in (tmp_path / "m" / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Say what to predict and what to forget"),
+        (["--label", "payed", "--sensitive", "sex"], "did you mean 'paid'?"),
+        ([*NAMED, "--gamma", 0.1, "--max-disparity", 0.1], "one of the two"),
+        ([*NAMED, "--encoding", "klingon"], "--encoding klingon is unknown"),
+    ],
+)
+def test_nonsense_gets_a_sentence_and_writes_nothing(table, tmp_path, monkeypatch, capsys, arguments, words):
+    assert run(monkeypatch, table, *arguments, "-o", tmp_path / "m") == 1
+    error = capsys.readouterr().err
+    assert words in error
+    assert "Traceback" not in error
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(table, tmp_path, monkeypatch, capsys):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "mine.txt").write_text("mine")
+    assert run(monkeypatch, table, *NAMED, "-o", tmp_path / "m") == 1
+    assert "is not empty" in capsys.readouterr().err
+    assert [f.name for f in (tmp_path / "m").iterdir()] == ["mine.txt"]

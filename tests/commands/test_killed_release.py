@@ -1,0 +1,110 @@
+"""kill -9 at any moment: no code is on the disk that is not in the ledger, and --reuse goes on from there."""
+
+import os
+import shutil
+import signal
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from people import population
+
+from fairbits.commands import main
+from fairbits.tables import table_file as files
+from fairbits.tables import table_writer as output
+from fairbits.workflow import ledger
+from fairbits.workflow import release_table as release
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+ROWS = 40
+
+
+@pytest.fixture
+def place(fitted, tmp_path, monkeypatch):
+    shutil.copytree(fitted / "m", tmp_path / "m")
+    population(ROWS, 7).to_csv(tmp_path / "new.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    for module in (files, release):
+        monkeypatch.setattr(module, "PIECE_ROWS", 15)
+    return tmp_path
+
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def before_the_ledger(patch):
+    patch.setattr(ledger.Ledger, "enter", die)
+
+
+def while_the_ledger_is_written(patch):
+    def torn(number):
+        os.ftruncate(number, os.fstat(number).st_size - 7)
+        die()
+
+    patch.setattr(ledger.os, "fsync", torn)
+
+
+def before_the_ledger_is_on_the_disk(patch):
+    patch.setattr(ledger.os, "fsync", die)
+
+
+def before_the_file(patch):
+    patch.setattr(release.TableWriter, "__enter__", die)
+
+
+def in_the_middle_of_the_file(patch):
+    write = release.TableWriter.write
+
+    def once(self, piece):
+        write(self, piece)
+        self._file.flush()
+        die()
+
+    patch.setattr(release.TableWriter, "write", once)
+
+
+def before_the_file_has_its_name(patch):
+    patch.setattr(output.os, "replace", die)
+
+
+MOMENTS = {
+    before_the_ledger: False,
+    while_the_ledger_is_written: False,
+    before_the_ledger_is_on_the_disk: True,
+    before_the_file: True,
+    in_the_middle_of_the_file: True,
+    before_the_file_has_its_name: True,
+}
+
+
+def killed(patch_in_child):
+    """Run the command in a process of its own that dies in the middle."""
+    child = os.fork()
+    if child == 0:
+        with pytest.MonkeyPatch.context() as patch:
+            patch_in_child(patch)
+            patch.setattr(sys, "argv", ["fairbits", "transform", "m", "new.csv", "-o", "bits.csv"])
+            try:
+                main()
+            finally:
+                os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment.__name__)
+def test_killed(place, fairbits, moment):
+    assert killed(moment) == -signal.SIGKILL
+    assert not (place / "bits.csv").exists()
+    left = [pd.read_csv(file) for file in place.glob(".part.*bits.csv")]
+    ended = fairbits("transform", "m", "new.csv", "-o", "bits.csv")
+    assert ended.code == (1 if MOMENTS[moment] else 0)
+    if MOMENTS[moment]:
+        assert f"Codes of {ROWS} of these {ROWS} people" in ended.err
+        assert fairbits("transform", "m", "new.csv", "-o", "bits.csv", "--reuse").code == 0
+    whole = pd.read_csv("bits.csv")
+    assert len(whole) == ROWS
+    for part in left:  # whatever a thief finds there is what the ledger says
+        np.testing.assert_array_equal(part, whole[: len(part)])
+    assert bool(left) == (moment in (in_the_middle_of_the_file, before_the_file_has_its_name))

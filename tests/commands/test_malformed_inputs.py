@@ -1,0 +1,261 @@
+"""Whatever is wrong with an input gets a sentence: no traceback, no word of Python, nothing written or changed."""
+
+import gzip
+import hashlib
+import os
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from people import population
+
+from fairbits.commands.plain_words import plain_words
+
+PYTHON_WORDS = re.compile(
+    r"sensitive_features|min_group_size|n_bins|max_values|groups=|\bX:|Traceback|\b[a-z]+_[a-z]+="
+)
+NAMED = ["--label", "paid", "--sensitive", "sex"]
+
+
+def table(n=300, **columns):
+    return population(n, 7).assign(**columns).to_csv(index=False).encode()
+
+
+def change(row, **values):
+    frame = population(300, 7).astype(object)
+    for name, value in values.items():
+        frame.loc[row, name] = value
+    return frame.to_csv(index=False).encode()
+
+
+def without(*names):
+    return population(300, 7).drop(columns=list(names)).to_csv(index=False).encode()
+
+
+def nested(file):
+    pd.DataFrame({"grade": [1.0, 2.0], "job": [["clerk"], ["cook", "nurse"]]}).to_parquet(file)
+
+
+GOOD = table()
+MANY = np.array([f"town {i}" for i in range(300)])
+TRANSFORM = ["transform", "m", "t.csv", "-o", "out.csv"]
+AUDIT = ["audit", "t.csv", "--sensitive", "sex"]
+CERTIFY = ["certify", "m", "t.csv"]
+FIT = ["fit", "t.csv", *NAMED, "-o", "new"]
+
+# content of t.csv (or a function that writes t.parquet), arguments, words of the answer
+BAD = {
+    # files, seen by every command that reads one
+    "empty": (b"", TRANSFORM, "t.csv is empty"),
+    "blank lines": (b"\n\n \n", TRANSFORM, "t.csv is empty"),
+    "header only": (GOOD.splitlines()[0] + b"\n", TRANSFORM, "names of columns but no rows"),
+    "header only, to audit": (GOOD.splitlines()[0] + b"\n", AUDIT, "names of columns but no rows"),
+    "header only, to certify": (GOOD.splitlines()[0] + b"\n", CERTIFY, "names of columns but no rows"),
+    "wrong separator": (GOOD.replace(b",", b":"), TRANSFORM, "say --separator"),
+    "separator of two characters": (GOOD, [*TRANSFORM, "--separator", "::"], "must be a single character"),
+    "separator that is not there": (GOOD, [*TRANSFORM, "--separator", "#"], "has one column"),
+    "duplicate columns": (GOOD.replace(b"height", b"grade", 1), TRANSFORM, "more than one column named 'grade'"),
+    "nameless column": (GOOD.replace(b"height", b"", 1), TRANSFORM, "Column 3 of t.csv has no name"),
+    "no header": (b"1,2,3\n4,5,6\n", TRANSFORM, "holds numbers, not names"),
+    "not UTF-8": (change(3, job="clérk").decode().encode("latin-1"), TRANSFORM, "--encoding latin-1"),
+    "not UTF-8, far down": (table(20_000) + b"\xe9,1\n", TRANSFORM, "is not UTF-8 text"),
+    "unknown encoding": (GOOD, [*TRANSFORM, "--encoding", "klingon"], "--encoding klingon is unknown"),
+    "wrong encoding": (change(3, job="clérk"), [*TRANSFORM, "--encoding", "ascii"], "is not ascii text"),
+    "too wide an encoding": (GOOD, [*TRANSFORM, "--encoding", "utf-16"], "is not utf-16 text"),
+    "an encoding of no text": (GOOD, [*TRANSFORM, "--encoding", "base64"], "--encoding base64 is unknown"),
+    "NUL bytes, far down": (table(20_000) + b"\0\0\n", TRANSFORM, "holds binary data"),
+    "Excel": (b"PK\x03\x04" + bytes(50), AUDIT, "an Excel or zip file"),
+    "a line too long": (GOOD + b"a,b,c,d,e,f,g,h,i\n", TRANSFORM, "Expected 7 fields in line 302, saw 9"),
+    "a quote never closed": (GOOD + b'"7-1,1,1,cook\n', TRANSFORM, "cannot be read as a table"),
+    "cut-off gzip": (GOOD, ["transform", "m", "t.csv.gz", "-o", "out.csv"], "is cut off"),
+    "nested Parquet": (nested, ["transform", "m", "t.parquet", "-o", "out.csv"], "holds lists or records"),
+    "not Parquet": (GOOD, ["transform", "m", "fake.parquet", "-o", "out.csv"], "no readable Parquet"),
+    "another ending": (GOOD, ["transform", "m", "t.xlsx", "-o", "out.csv"], "ends in none of"),
+    "no file": (GOOD, ["transform", "m", "none.csv", "-o", "out.csv"], "There is no file none.csv"),
+    "a folder for a file": (GOOD, ["audit", "m", "--sensitive", "sex"], "m is a folder; name a CSV"),
+    "a file of a folder that is none": (GOOD, ["certify", "m", "t.csv/u.csv"], "There is no file t.csv/u.csv"),
+    # what the model reads
+    "missing column": (
+        without("grade"),
+        TRANSFORM,
+        "has no column 'grade', which the model reads; its columns are id, height",
+    ),
+    "renamed column": (GOOD.replace(b"height", b"Height", 1), TRANSFORM, "did you mean 'Height'?"),
+    "number now text": (change(16, grade="high"), TRANSFORM, "in row 17 it is 'high'"),
+    "number now text, later": (table(60_000, grade=["1"] * 59_999 + ["x"]), TRANSFORM, "in row 60000 it is 'x'"),
+    "number with a comma": (change(0, grade="1,5"), ["predict", "m", "t.csv", "-o", "out.csv"], "in row 1 it is '1,5'"),
+    "date now text": (table(day="tomorrow"), TRANSFORM, "held dates such as 2026-01-31 when the model was fitted"),
+    "date now number": (table(day=7), TRANSFORM, "held dates such as 2026-01-31"),
+    # the model
+    "no model": (GOOD, ["transform", "none", "t.csv"], "There is no folder none; name the one that `fairbits fit`"),
+    "a file for the model": (GOOD, ["transform", "t.csv", "m"], "t.csv is a file; the model comes first"),
+    "a folder without a model": (GOOD, ["predict", "void", "t.csv"], "void holds no model"),
+    "damaged weights": (GOOD, ["transform", "damaged", "t.csv"], "changed or damaged since"),
+    "damaged record": (GOOD, ["certify", "misread", "t.csv"], "audit.json is not what `fairbits fit` wrote"),
+    "damaged ledger": (GOOD, ["transform", "forged", "t.csv"], "released.ledger is damaged"),
+    # what is written
+    "output exists": (GOOD, ["transform", "m", "t.csv", "-o", "mine.csv"], "mine.csv exists and is left as it is"),
+    "output is the input": (GOOD, ["transform", "m", "t.csv", "-o", "./t.csv"], "is the table itself"),
+    "output of another kind": (GOOD, ["predict", "m", "t.csv", "-o", "out.xlsx"], "ends in neither .csv nor .parquet"),
+    "no output folder": (GOOD, ["predict", "m", "t.csv", "-o", "no/out.csv"], "There is no folder no"),
+    "audit exists": (GOOD, [*AUDIT, "-o", "mine.csv"], "mine.csv exists and is left as it is"),
+    "fetched file exists": (GOOD, ["data", "fetch", "compas", "-o", "mine.csv"], "is left as it is"),
+    "images to a file": (GOOD, ["data", "fetch", "mnist", "-o", "out.csv"], "mnist is images, not a table"),
+    "a shipped table to a home": (GOOD, ["data", "fetch", "adult", "--data-home", "."], "comes with fairbits"),
+    "fit to a full folder": (GOOD, ["fit", "t.csv", *NAMED, "-o", "void"], "void is not empty"),
+    "fit to a file": (GOOD, ["fit", "t.csv", *NAMED, "-o", "mine.csv"], "mine.csv"),
+    # options
+    "keep nobody": (GOOD, [*TRANSFORM, "--keep", "identifier"], "has no column 'identifier'"),
+    "keep a bit": (table(bit0=1), [*TRANSFORM, "--keep", "bit0"], "would stand twice"),
+    "keep twice": (GOOD, [*TRANSFORM, "--keep", "id,id"], "would stand twice"),
+    "both at once": (GOOD, [*TRANSFORM, "--reuse", "--again"], "say one of the two"),
+    "expected and reuse": (GOOD, ["predict", "m", "t.csv", "--expected", "--reuse"], "--expected draws no codes"),
+    "person unknown": (GOOD, [*TRANSFORM, "--person", "name"], "has no column 'name'"),
+    "person without a name": (change(4, id=""), [*TRANSFORM, "--person", "id"], "Row 5 of t.csv has nothing in id"),
+    # sensitive columns and labels
+    "no S in the audit": (GOOD, ["audit", "t.csv"], "Say which columns must not be told: --sensitive"),
+    "unknown S": (GOOD, ["audit", "t.csv", "--sensitive", "gender"], "has no column 'gender'"),
+    "S of one group": (table(sex="F"), AUDIT, "'sex' has only one group, 'F'"),
+    "S of 300 values": (table(sex=MANY), AUDIT, "more than 50 groups; merge them"),
+    "S missing everywhere": (table(sex=None), AUDIT, "has only one group, '(missing)'"),
+    "one row": (population(1, 7).to_csv(index=False).encode(), AUDIT, "at least 20 are needed"),
+    "one row, to certify": (population(1, 7).to_csv(index=False).encode(), [*CERTIFY, "--sensitive", "race"], "sex"),
+    "nothing to audit": (GOOD, [*AUDIT, "--columns", "sex"], "Nothing is left to audit"),
+    "no such column to audit": (GOOD, [*AUDIT, "--columns", "bit*"], "has no column 'bit*'"),
+    "other S of the model": (GOOD, [*CERTIFY, "--sensitive", "job"], "fitted to forget sex: say --sensitive sex"),
+    "S not in the table": (without("sex"), CERTIFY, "has no column 'sex', which the model was fitted to forget"),
+    "S written otherwise": (table(sex="woman"), CERTIFY, "Only 0 of 300 rows of t.csv are of groups the model knows"),
+    "label of another kind": (
+        table(paid="maybe"),
+        ["audit", "t.csv", "--model", "m", "--label", "paid"],
+        "'maybe' in a row of t.csv; the model knows no, yes",
+    ),
+    "columns of a model": (GOOD, ["audit", "t.csv", "--model", "m", "--drop", "job"], "a model knows what it reads"),
+    # to fit
+    "fit: one row": (population(1, 7).to_csv(index=False).encode(), FIT, "at least 200 are needed"),
+    "fit: label with one value": (table(paid="yes"), FIT, "is yes in every row"),
+    "fit: label missing": (table(paid=None), FIT, "The table has 0 rows with a label"),
+    "fit: S of 300 values": (table(sex=MANY), FIT, "The sensitive column 'sex' has 300 distinct values"),
+    "fit: S of one group": (table(sex="F"), FIT, "The sensitive column 'sex' has only one group"),
+    "fit: a group of twelve": (
+        table(sex=["X"] * 12 + ["F", "M"] * 144),
+        FIT,
+        "A group is too small to protect: X (12 rows)",
+    ),
+    "fit: nothing left": (GOOD, [*FIT, "--drop", "id,grade,height,job,day"], "Nothing is left to predict from"),
+    "fit: only a name": (GOOD, [*FIT, "--drop", "grade,height,job,day"], "every column was dropped"),
+    "fit: empty columns": (
+        table(grade=None, height=None, job=None, day=None),
+        FIT,
+        "every row is missing",
+    ),
+}
+
+
+@pytest.fixture
+def place(fitted, tmp_path, monkeypatch):
+    """Return a folder with a model, damaged copies of it, and other things that must stay as they are."""
+    for name in ("m", "damaged", "misread", "forged"):
+        shutil.copytree(fitted / "m", tmp_path / name)
+    with (tmp_path / "damaged" / "model" / "weights.safetensors").open("r+b") as file:
+        file.seek(-9, os.SEEK_END)
+        file.write(b"\xff")
+    (tmp_path / "misread" / "audit.json").write_text('{"certificate": 1}')
+    (tmp_path / "forged" / "model" / "released.ledger").write_bytes(b"no one, ever, was here")
+    (tmp_path / "void").mkdir()
+    for name in ("mine.csv", "void/mine.csv", "fake.parquet", "t.xlsx"):
+        (tmp_path / name).write_text("a,b\n1,2\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_sentence_and_nothing_else(place, fairbits, name):
+    content, arguments, words = BAD[name]
+    if callable(content):
+        content(place / "t.parquet")
+    else:
+        (place / "t.csv").write_bytes(content)
+        (place / "t.csv.gz").write_bytes(gzip.compress(content)[:-30])
+    before = contents(place)
+    ended = fairbits(*arguments)
+    said = " ".join(ended.err.split())
+    assert ended.code == 1, said
+    assert words in said
+    assert said.startswith("fairbits: ")
+    assert not PYTHON_WORDS.search(said), said
+    assert contents(place) == before
+
+
+def test_there_are_well_over_forty():
+    assert len(BAD) > 60
+
+
+def test_a_file_that_must_not_be_read(place, fairbits, monkeypatch):
+    (place / "t.csv").write_bytes(GOOD)
+    if os.geteuid():
+        (place / "t.csv").chmod(0)
+    else:  # root reads everything
+
+        def closed(self, *args, **kwargs):
+            raise PermissionError(13, "Permission denied", str(self))
+
+        monkeypatch.setattr("pathlib.Path.open", closed)
+    ended = fairbits(*AUDIT)
+    assert ended.code == 1
+    assert "Permission denied" in ended.err
+
+
+def test_a_folder_that_must_not_be_written(place, fairbits, monkeypatch):
+    (place / "t.csv").write_bytes(GOOD)
+    (place / "shut").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: "shut" not in str(path))
+    ended = fairbits("transform", "m", "t.csv", "-o", "shut/out.csv")
+    assert "The folder shut cannot be written" in ended.err
+
+
+GOOD_ENOUGH = {
+    "byte-order mark": b"\xef\xbb\xbf" + GOOD,
+    "UTF-16": GOOD.decode().encode("utf-16"),
+    "CRLF": GOOD.replace(b"\n", b"\r\n"),
+    "quoted newlines": change(3, job="clerk\nor cook"),
+    "extra columns": table(extra="x", more=1),
+    "infinities": change(3, grade="inf", height="-inf"),
+    "huge integers": change(3, grade="1" + "0" * 30),
+    "an empty column": table(grade=None),
+    "unseen categories": table(job="astronaut"),
+    "mixed types": change(3, job=17),
+    "a few dates that are none": change(3, day="soon"),
+}
+
+
+@pytest.mark.parametrize("name", GOOD_ENOUGH)
+def test_what_can_be_understood_is(place, fairbits, name):
+    (place / "t.csv").write_bytes(GOOD_ENOUGH[name])
+    ended = fairbits(*TRANSFORM)
+    assert ended.code == 0, ended.err
+    assert len(pd.read_csv("out.csv")) == 300
+
+
+def test_messages_of_the_library_are_translated(fairbits):
+    said = [
+        "sensitive_features: group 'X' of 'race' has 8 rows, under min_group_size=10; use merged categories",
+        "sensitive_features: 'age' has 60 distinct numbers, more than max_values=10; it was cut at its quantiles into "
+        "[1, 2). To choose the groups yourself pass categories, for example pandas.cut(values, edges).astype(str)",
+        "sensitive_features holds only 'F'; pass rows of at least two groups.",
+        "No model could be certified to max_disparity=0.01 at confidence 0.95",
+        "The code has collapsed. Lower gamma, or train longer (max_epochs, warmup_epochs).",
+        "X: column 'tags' cannot be encoded",
+        "column 'gender' of X is one-to-one with sensitive column 'sex'",
+    ]
+    for message in said:
+        assert not PYTHON_WORDS.search(plain_words(message)), plain_words(message)
+        assert "_" not in plain_words(message)
+    assert plain_words("t.csv has no column 'code_size'.") == "t.csv has no column 'code_size'."

@@ -1,0 +1,87 @@
+"""A frontier in one call."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TradeoffPath, VanillaClassifier
+from fairbits.estimators.tradeoff_path import held_out_scores, stratified_folds
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 2, (2, 900))
+    return np.column_stack([2 * y, 2 * s, y + s]) + rng.normal(size=(900, 3)), y, np.array(["f", "m"])[s]
+
+
+def quick(cls=BinaryMIClassifier, **settings):
+    return cls(max_epochs=30, min_steps=200, hidden_sizes=(16,), random_state=0, **settings)
+
+
+@pytest.mark.parametrize("cls", [BinaryMIClassifier, BinaryBernoulliClassifier])
+def test_a_path_has_an_estimator_per_gamma_and_a_score_per_fold(table, cls):
+    X, y, s = table
+    path = TradeoffPath(quick(cls), [0.0, 0.5, 0.95]).fit(X, y, sensitive_features=s)
+    assert [m.gamma for m in path.estimators_] == [0.0, 0.5, 0.95]
+    assert len(path.scores_) == 9
+    means = path.scores_.groupby("gamma")[["auc", "information"]].mean()
+    assert means.information.is_monotonic_decreasing
+    assert means.information.iloc[-1] < means.information.iloc[0] / 5
+    assert means.auc.iloc[0] > 0.85
+    assert path.summary().shape == (3, 22)
+
+
+def test_scores_are_those_of_the_rows_left_out(table):
+    X, y, s = table
+    path = TradeoffPath(quick(), [0.3], cv=2, random_state=4).fit(X, y, sensitive_features=s)
+    codes = (s == "m").astype(int)[:, None]
+    train, test = stratified_folds(y, codes, 2, 4)[0]
+    alone = quick(gamma=0.3).fit(X[train], y[train], sensitive_features=s[train])
+    expected = held_out_scores(alone, X[test], y[test], codes[test])
+    assert path.scores_.iloc[0].auc == pytest.approx(expected["auc"], abs=0.01)
+
+
+def test_folds_hold_their_share_of_every_cell(table):
+    _, y, s = table
+    codes = (s == "m").astype(int)[:, None]
+    for train, test in stratified_folds(y, codes, 3, 0):
+        assert not set(train) & set(test)
+        for label in (0, 1):
+            for group in (0, 1):
+                cell = (y == label) & (codes[:, 0] == group)
+                assert abs(cell[test].sum() - cell.sum() / 3) <= 1
+
+
+def test_frames_are_taken_as_they_are(table):
+    X, y, s = table
+    frame = pd.DataFrame(X, columns=list("abc"), index=np.arange(900)[::-1])
+    path = TradeoffPath(quick(), [0.3], cv=2).fit(frame, pd.Series(y), sensitive_features=pd.Series(s, name="sex"))
+    bare = TradeoffPath(quick(), [0.3], cv=2).fit(X, y, sensitive_features=s)
+    pd.testing.assert_frame_equal(path.scores_, bare.scores_)
+    assert list(path.estimators_[0].feature_names_in_) == ["a", "b", "c"]
+
+
+def test_progress_runs_from_nothing_to_everything(table):
+    X, y, s = table
+    seen = []
+    path = TradeoffPath(quick(), [0.1, 0.9], cv=2, on_epoch=lambda done, most: seen.append(done / most))
+    path.fit(X, y, sensitive_features=s)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1
+
+
+def test_bad_arguments_are_named(table):
+    X, y, s = table
+    with pytest.raises(ValueError, match=r"VanillaClassifier.*no gamma"):
+        TradeoffPath(VanillaClassifier()).fit(X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match="sensitive_features is None"):
+        TradeoffPath(quick()).fit(X, y, sensitive_features=None)
+    with pytest.raises(ValueError, match=r"3 folds.*cell of row 0"):
+        TradeoffPath(quick(), [0.1]).fit(X, np.where(np.arange(900) < 4, 2, y), sensitive_features=s)
+    with pytest.raises(ValueError, match="gammas="):
+        TradeoffPath(quick(), []).fit(X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match="cv=1"):
+        TradeoffPath(quick(), [0.1], cv=1).fit(X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match=r"gamma=1.5"):
+        TradeoffPath(quick(), [1.5]).fit(X, y, sensitive_features=s)

@@ -1,0 +1,116 @@
+"""The files: the same bytes from the same records, figures for what there are records for, tables without altair."""
+
+import random
+import struct
+import sys
+import zlib
+
+import numpy as np
+import pytest
+from paper_records import everything, reference, scores, search
+
+from fairbits.lab.paper import write_paper
+from fairbits.lab.paper.charts.image_figure import contact_sheet, png
+from fairbits.lab.paper.charts.paper_style import mark_of
+from fairbits.lab.paper.charts.tradeoff_figure import _without_far_constant, mean_points
+from fairbits.lab.paper.record_frames import tuned_scores
+
+COMPAS = ("complexity", "plane", "representation", "stability", "tradeoff")
+NAMES = ["biased-mnist", *(f"compas-{part}" for part in COMPAS)]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("paper") / "deep"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAIRBITS_DATA", str(folder))  # MNIST is not there, and must not be fetched
+        files = write_paper(everything(), folder)
+    return folder, files
+
+
+def test_it_writes_tables_and_a_figure_for_each_part(written):
+    folder, files = written
+    assert sorted(file.name for file in folder.iterdir()) == sorted(file.name for file in files)
+    figures = [f"{name}.{ending}" for name in NAMES for ending in ("png", "svg")]
+    assert {file.name for file in files} == {"tables.md", "tables.tex", *figures}
+    for name in NAMES:
+        assert (folder / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+        assert f"]({name}.png)" in (folder / "tables.md").read_text()
+
+
+def test_neither_order_nor_origin_of_the_records_changes_a_byte(written, tmp_path, monkeypatch):
+    _, files = written
+    monkeypatch.setenv("FAIRBITS_DATA", str(tmp_path))
+    records = [*everything(), *everything()]  # every line written twice
+    random.Random(0).shuffle(records)
+    for record in records:
+        record["made"] = {"date": "2030-12-31", "seconds": random.random()}
+    again = write_paper(records, tmp_path / "again")
+    assert [file.name for file in again] == [file.name for file in files]
+    for file in files:
+        assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes(), file.name
+
+
+def test_one_fold_of_one_method_is_enough(tmp_path):
+    files = write_paper([search("BinaryMI", 0, scores(0.7, 0.1))], tmp_path)
+    assert [file.name for file in files[2::2]] == ["compas-tradeoff.png", "compas-representation.png"]
+    assert "±" not in (tmp_path / "tables.md").read_text().split("Mean over")[0]
+
+
+def test_without_records_there_is_a_sentence(tmp_path):
+    assert [file.name for file in write_paper([], tmp_path)] == ["tables.md", "tables.tex"]
+    assert (tmp_path / "tables.md").read_text() == "No records yet.\n"
+
+
+@pytest.mark.parametrize("package", ["altair", "vl_convert"])
+def test_without_what_draws_there_are_tables_and_a_sentence(package, tmp_path, monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.startswith("fairbits.report")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    from fairbits.lab import paper
+
+    files = paper.write_paper(everything(), tmp_path)
+    assert [file.name for file in files] == ["tables.md", "tables.tex"]
+    assert "extra 'report'" in capsys.readouterr().err
+    assert ".png" not in (tmp_path / "tables.md").read_text()
+
+
+def test_the_constant_predictor_is_left_out_where_it_would_take_the_picture():
+    far = [search("BinaryMI", fold, scores(0.9 + 0.01 * fold, 0.1)) for fold in range(2)]
+    near = [search("AdvCls", 0, scores(0.55, 0.1))]
+    constant = [reference("constant", 0, scores(0.5, 0.0))]
+    assert "constant" not in set(_without_far_constant(tuned_scores([*far, *constant])).method)
+    assert "constant" in set(_without_far_constant(tuned_scores([*far, *near, *constant])).method)
+    assert len(_without_far_constant(tuned_scores(constant))) == 1
+
+
+def test_error_bars_end_within_0_and_1():
+    found = mean_points(tuned_scores([search("BinaryMI", fold, scores(0.5 * fold, 0.0)) for fold in range(3)]), "auc")
+    assert found.iloc[0].tolist() == ["BinaryMI", 0.5, 0.0, 1.0]
+
+
+def test_marks_of_methods_differ_and_do_not_depend_on_their_order():
+    names = ["x", "Parity", "c", "a", "BinaryMI", "d", "b"]
+    marks = mark_of(names)
+    assert list(marks) == ["BinaryMI", "Parity", "a", "b", "c", "d", "x"]
+    assert len(set(marks.values())) == 7
+    assert mark_of(["Parity"])["Parity"] == marks["Parity"]
+
+
+def test_the_image_file_holds_the_pixels():
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    file = png(pixels)
+    assert struct.unpack(">II", file[16:24]) == (7, 5)
+    start = file.index(b"IDAT")
+    (size,) = struct.unpack(">I", file[start - 4 : start])
+    lines = np.frombuffer(zlib.decompress(file[start + 4 : start + 4 + size]), np.uint8).reshape(5, 22)
+    np.testing.assert_array_equal(lines[:, 1:].reshape(5, 7, 3), pixels)
+    assert not lines[:, 0].any()
+
+
+def test_the_sheet_has_a_column_per_digit():
+    labels = np.tile(np.arange(10), 6)
+    images = np.broadcast_to(labels[:, None, None, None].astype(np.uint8), (60, 3, 4, 4))
+    sheet = contact_sheet(images, labels)
+    assert sheet.shape == (5 * 6, 10 * 6, 3)
+    assert [sheet[0, 6 * digit, 0] for digit in range(10)] == list(range(10))

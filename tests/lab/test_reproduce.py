@@ -1,0 +1,218 @@
+"""Experiments can be killed anywhere: nothing finished is lost, and the table is the same to the byte."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fairbits.commands import main
+from fairbits.lab.plan_files import read_plan
+from fairbits.lab.run_folder import Folder
+from fairbits.lab.run_settings import Method
+from fairbits.lab.workers import reproduce
+
+PLAN = """
+title = "small"
+[[runs]]
+kind = "reference"
+method = ["constant", "logistic regression"]
+dataset = "compas"
+fold = 0
+[[runs]]
+kind = "search"
+method = "Own"
+dataset = "compas"
+fold = 0
+inner_folds = 2
+trials = 12
+trials_at_once = 4
+trees = 10
+[methods.Own]
+estimator = "BinaryBernoulliClassifier"
+settings = { max_epochs = 4, min_steps = 0, code_size = 4, selection = "paper" }
+"""
+DYING_BYTES = 60
+DYING = f"""
+import os
+def dying(file):  # the disk has the first bytes of the line when the process is killed
+    os.truncate(file, {DYING_BYTES})
+    os.kill(os.getpid(), 9)
+os.fsync = dying
+"""
+
+
+class Command:
+    """The command line at work on a folder."""
+
+    def __init__(self, home):
+        (home / "plan.toml").write_text(PLAN)
+        self.plan, self.folder = home / "plan.toml", home / "results"
+        self.run = read_plan(self.plan).runs[-1]
+
+    def start(self, *options, plan=None, code=""):
+        code += "from fairbits.commands import main; main()"
+        command = [sys.executable, "-c", code, "reproduce", plan or self.plan, "-o", self.folder, "--workers", "1"]
+        command = [*map(str, command), *options]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def finish(self, *options, plan=None):
+        process = self.start(*options, plan=plan)
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        return out
+
+    def kill_when(self, ready):
+        """Start, and kill -9 as soon as `ready()`, workers included."""
+        process = self.start()
+        while not ready():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+    def batches(self):
+        return len(Folder(self.folder).progress(self.run)) // 4
+
+    def results(self):
+        """Return all that is written but for when and how long."""
+        tables = {f.name: f.read_bytes() for f in self.folder.iterdir() if f.suffix in (".md", ".tex", ".svg")}
+        records = Folder(self.folder).read()
+        return tables, {name: record["result"] for name, record in records.items()}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    command = Command(tmp_path_factory.mktemp("uninterrupted"))
+    return command, command.finish()
+
+
+def test_it_ends_with_tables(uninterrupted):
+    command, output = uninterrupted
+    tables, results = command.results()
+    assert len(results) == 3
+    assert {"tables.md", "tables.tex"} <= set(tables)
+    assert "logistic regression" in output
+    assert "logistic regression" in (command.folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_killed_in_a_fit_in_a_search_and_in_writing_it_ends_the_same(uninterrupted, tmp_path):
+    command = Command(tmp_path)
+    command.kill_when(lambda: len(Folder(command.folder).read()) == 2)  # the first fit is under way
+    command.kill_when(lambda: command.batches() >= 1)  # some batches are done
+    assert command.batches() >= 1
+    trials = command.folder / "trials" / f"{command.run.trials_hash}.jsonl"
+    content = trials.read_bytes()
+    trials.write_bytes(content[: len(content) - 40])  # as if killed while it wrote the batch
+    command.finish()
+    assert command.results() == uninterrupted[0].results()
+    lines = trials.read_bytes().split(b"\n")
+    assert content[: content.rfind(b"\n", 0, -1) + 1] in trials.read_bytes()  # what was whole is still there
+    assert len(lines) >= 4
+    records = command.folder / "records.jsonl"
+    content = records.read_bytes()
+    records.write_bytes(content[:-60])  # as if killed while it wrote the record
+    output = command.finish()
+    assert "torn line" in output
+    assert command.results() == uninterrupted[0].results()
+
+
+def test_killed_in_the_middle_of_a_line_it_ends_the_same(uninterrupted, tmp_path):
+    command = Command(tmp_path)
+    process = command.start(code=DYING)
+    process.communicate(timeout=300)
+    assert process.returncode == -signal.SIGKILL
+    content = (command.folder / "records.jsonl").read_bytes()
+    assert 0 < len(content) == DYING_BYTES
+    command.finish()
+    assert (command.folder / "records.jsonl").read_bytes().startswith(content)  # a torn line is not overwritten
+    assert command.results() == uninterrupted[0].results()
+
+
+def test_records_of_other_versions_are_told_and_kept(uninterrupted, tmp_path):
+    command = Command(tmp_path)
+    command.folder.mkdir()
+    text = (uninterrupted[0].folder / "records.jsonl").read_text().replace('"torch": "', '"torch": "0.')
+    (command.folder / "records.jsonl").write_text(text)
+    assert "3 records" in command.finish().replace("\n", " ")
+    assert (command.folder / "records.jsonl").read_text() == text
+
+
+def test_what_is_finished_is_not_run_again(uninterrupted):
+    command, _ = uninterrupted
+    before = (command.folder / "records.jsonl").read_bytes()
+    told = json.loads(command.finish("--json"))
+    assert (command.folder / "records.jsonl").read_bytes() == before
+    assert told["runs"] == 3
+    assert str(command.folder / "report.html") in told["files"]
+
+
+def test_the_tables_are_of_all_records_in_the_folder(uninterrupted):
+    command, _ = uninterrupted
+    before = command.results()
+    part = command.plan.with_name("part.toml")
+    part.write_text(PLAN[: PLAN.index("[[runs]]", PLAN.index("[[runs]]") + 1)])
+    command.finish(plan=part)
+    assert command.results() == before
+
+
+def test_a_worker_that_is_killed_is_told_as_that(tmp_path, monkeypatch):
+    (tmp_path / "own_method.py").write_text(
+        "import multiprocessing, os\nclass Own:\n    def fit(self): ...\n"
+        "    def __init__(self): multiprocessing.parent_process() and os.kill(os.getpid(), 9)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "plan.toml").write_text(PLAN)
+    run = read_plan(tmp_path / "plan.toml").runs[-1].model_copy(update={"method": Method(estimator="own_method:Own")})
+    with pytest.raises(ValueError, match="ended from outside"):
+        reproduce([run], Folder(tmp_path / "results"))
+
+
+def test_records_of_another_format_are_refused_and_kept(tmp_path):
+    folder = Folder(tmp_path)
+    folder.file.write_text(json.dumps({"format": 99, "hash": "x"}) + "\n")
+    with pytest.raises(ValueError, match="format 99"):
+        folder.read()
+    assert json.loads(folder.file.read_text())["format"] == 99
+
+
+def test_a_file_for_a_folder(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("kept")
+    monkeypatch.setattr(sys, "argv", ["fairbits", "reproduce", "compas", "-o", str(tmp_path / "file")])
+    with pytest.raises(SystemExit):
+        main()
+    assert "-o names a folder" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks are posix's")
+def test_two_at_once_in_one_folder_are_one_too_many(tmp_path):
+    with (
+        Folder(tmp_path).locked(),
+        pytest.raises(ValueError, match="Another process is at work"),
+        Folder(tmp_path).locked(),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["german"], "'german' is no experiment: use one of adult"),
+        (["compas", "--set", "epoch: 3"], "--set takes NAME=VALUE"),
+        (["compas", "--set", "epohcs=3"], "No run of compas has a setting ['epohcs']"),
+        (["compas", "--set", 'dataset="german"'], "'compas', 'adult' or 'bank'"),
+        (["nowhere.toml"], "There is no file nowhere.toml"),
+    ],
+)
+def test_bad_input_gets_a_sentence_and_changes_nothing(arguments, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["fairbits", "reproduce", *arguments, "-o", str(tmp_path / "results")])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 1
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()

@@ -1,0 +1,53 @@
+"""What cannot be exported is refused with the reason; nothing of the extra is needed for that."""
+
+import pytest
+from battery import problem, quick
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairbits import BinaryMIClassifier, CertifiedClassifier, TableEncoder, VanillaClassifier, export_onnx
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (LogisticRegression(), "LogisticRegression"),
+        (make_pipeline(StandardScaler(), quick(VanillaClassifier)), "StandardScaler -> VanillaClassifier"),
+        (make_pipeline(TableEncoder(), LogisticRegression()), "TableEncoder -> LogisticRegression"),
+        (
+            make_pipeline(TableEncoder(), StandardScaler(), quick(VanillaClassifier)),
+            "TableEncoder -> StandardScaler -> VanillaClassifier",
+        ),
+    ],
+    ids=["method", "first step", "last step", "step between"],
+)
+def test_what_is_not_exported_is_said(model, name, tmp_path):
+    X, y, _ = problem()
+    with pytest.raises(TypeError, match=f"cannot export {name}: pass a fitted method"):
+        export_onnx(model.fit(X, y), tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    "model", [BinaryMIClassifier(), make_pipeline(TableEncoder(), BinaryMIClassifier()), CertifiedClassifier()]
+)
+def test_a_model_must_be_fitted(model, tmp_path):
+    with pytest.raises(NotFittedError):
+        export_onnx(model, tmp_path / "none")
+
+
+def test_a_model_must_be_one(tmp_path):
+    with pytest.raises(TypeError, match="cannot export str"):
+        export_onnx("model", tmp_path / "none")
+
+
+@pytest.mark.parametrize("library", ["onnx", "onnxscript"])
+def test_a_missing_library_is_named_with_the_remedy(library, tmp_path, monkeypatch):
+    X, y, _ = problem()
+    model = quick(VanillaClassifier).fit(X, y)
+    monkeypatch.setattr("fairbits.modelfile.onnx_export.find_spec", lambda name: None if name == library else "found")
+    with pytest.raises(ImportError, match=rf"^{library} is not installed: pip install 'fairbits\[export\]'$"):
+        export_onnx(model, tmp_path / "none")
+    assert not (tmp_path / "none").exists()

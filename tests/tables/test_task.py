@@ -1,0 +1,177 @@
+"""Tasks: what becomes of every column, and a sentence for each table that makes none."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbits.tables.task import as_groups, make_task
+
+
+def table(n=400, **columns):
+    rng = np.random.default_rng(0)
+    base = {
+        "income": rng.normal(size=n),
+        "job": rng.choice(["clerk", "nurse", "cook"], n),
+        "sex": rng.choice(["F", "M"], n),
+        "age": rng.integers(18, 80, n),
+        "approved": rng.integers(2, size=n),
+    }
+    return pd.DataFrame({**base, **columns})
+
+
+def test_label_and_sensitive_columns_are_not_predicted_from():
+    task = make_task(table(), "approved", ["sex", "age"], drop=["job"])
+    assert list(task.X.columns) == ["income"]
+    assert list(task.s.columns) == ["sex", "age"]
+    assert set(task.y) == {0, 1}
+
+
+def test_numbers_are_cut_into_groups_and_it_is_said():
+    task = make_task(table(), "approved", ["age"], n_bins=3)
+    assert len(task.group_sizes) == 3
+    assert sum(task.group_sizes.values()) == 400
+    assert task.notes == ["age was cut into 3 groups at its quantiles."]
+
+
+def test_new_rows_get_the_same_intervals():
+    task = make_task(table(), "approved", ["age"])
+    old = table()["age"]
+    few = old.iloc[:7]
+    assert as_groups(few.to_frame(), task.bins)["age"].tolist() == task.s["age"].iloc[:7].tolist()
+    assert as_groups(pd.DataFrame({"age": [-3, 200]}), task.bins)["age"].nunique() == 2
+
+
+def test_numbers_with_missing_ones_are_cut_too():
+    age = pd.Series(np.random.default_rng(1).integers(18, 80, 400), dtype=float)
+    age[:35], age[35] = None, np.inf
+    task = make_task(table(age=age), "approved", ["age"])
+    assert len(task.group_sizes) == 5
+    assert task.group_sizes["(missing)"] == 36
+
+
+def test_dates_are_cut_into_intervals_of_days():
+    born = pd.Series(pd.Timestamp("1960-01-01") + pd.to_timedelta(np.arange(400) * 30, "D"))
+    born[:30] = None
+    task = make_task(table(born=born), "approved", ["born"], n_bins=2)
+    assert len(task.group_sizes) == 3
+    assert task.bins["born"][0] == (pd.Timestamp("1960-01-01") - pd.Timestamp("1970-01-01")).days + 900
+
+
+def test_rows_without_label_are_left_out():
+    label = pd.Series(np.random.default_rng(1).choice(["yes", "no"], 400), dtype=object)
+    label[:30] = None
+    task = make_task(table(approved=label), "approved", ["sex"])
+    assert len(task.X) == len(task.y) == len(task.s) == 370
+    assert task.notes == ["30 rows without a label were left out."]
+
+
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_missing_groups_are_a_group(kind):
+    sex = pd.Series(np.random.default_rng(1).choice(["F", "M"], 400) if kind == "text" else np.arange(400) % 2 * 1.0)
+    sex[:40] = None
+    task = make_task(table(sex=sex), "approved", ["sex"])
+    assert task.group_sizes["(missing)"] == 40
+    assert len(task.group_sizes) == 3
+    assert "40 rows" in task.notes[0]
+
+
+def test_small_crossings_make_each_column_stand_on_its_own():
+    rng = np.random.default_rng(0)
+    rare = np.where(rng.random(400) < 0.1, "rare", "common")
+    task = make_task(table(race=rare), "approved", ["sex", "race"])
+    assert task.groups == "each"
+    assert set(task.group_sizes) == {"sex=F", "sex=M", "race=rare", "race=common"}
+    assert "nothing can be estimated for" in task.notes[-1]
+    assert "rare" in task.notes[-1]
+
+
+def test_large_crossings_are_crossed():
+    task = make_task(table(), "approved", ["sex", "job"])
+    assert task.groups == "intersection"
+    assert len(task.group_sizes) == 6
+
+
+def test_columns_that_number_or_name_the_rows_are_left_out():
+    named = [f"person {i}" for i in range(400)]
+    task = make_task(table(id=np.random.default_rng(0).permutation(400), name=named), "approved", ["sex"])
+    assert list(task.X.columns) == ["income", "job", "age"]
+    assert [note.split(",")[0] for note in task.notes] == ["id was left out", "name was left out"]
+    with pytest.raises(ValueError, match="nothing left to encode, every column was dropped"):
+        make_task(table(id=np.arange(400)), "approved", ["sex"], drop=["income", "job", "age"])
+
+
+def test_a_column_that_numbers_the_rows_is_left_out_where_rows_are_left_out():
+    label = pd.Series(np.random.default_rng(1).choice(["yes", "no"], 400), dtype=object)
+    label[50:80] = None
+    task = make_task(table(id=np.arange(400), approved=label), "approved", ["sex"])
+    assert "id" not in task.X
+    assert len(task.X) == 370
+
+
+def test_dates_of_birth_are_sensitive_too():
+    born = pd.to_datetime("1950-01-01") + pd.to_timedelta(np.random.default_rng(0).integers(0, 20000, 400), "D")
+    task = make_task(table(born=born), "approved", ["born"])
+    assert len(task.group_sizes) == 4
+    assert task.notes == ["born holds dates and was cut into 4 groups at its quantiles."]
+    ages = [name.strip("[])").split(", ") for name in task.group_sizes]
+    for (low, high), (name, size) in zip(ages, task.group_sizes.items(), strict=True):
+        last = name.endswith("]")
+        assert ((born >= low) & (born <= high if last else born < high)).sum() == size
+
+
+def test_times_within_a_day_are_told_apart():
+    met = pd.Timestamp("2024-05-01") + pd.to_timedelta(np.arange(400), "min")
+    names = list(make_task(table(met=met), "approved", ["met"], n_bins=2).group_sizes)
+    assert names == ["[2024-05-01T00:00:00, 2024-05-01T03:20:00)", "[2024-05-01T03:20:00, 2024-05-01T06:39:00]"]
+
+
+many = np.arange(400).astype(str)
+BAD = {
+    "label unknown": ({}, "aproved", ["sex"], "did you mean 'approved'"),
+    "sensitive unknown": ({}, "approved", ["gender"], "The table has no column 'gender'; its columns are income"),
+    "none sensitive": ({}, "approved", [], "Name at least one sensitive column"),
+    "both": ({}, "approved", ["approved"], "is the label and sensitive at once"),
+    "twice": ({}, "approved", ["sex", "sex"], "named twice"),
+    "one value": ({"approved": 1}, "approved", ["sex"], "The label 'approved' is 1 in every row"),
+    "continuous label": ({}, "income", ["sex"], "has 400 different values"),
+    "rare class": ({"approved": [1] * 5 + [0] * 395}, "approved", ["sex"], "Only 5 rows have the label 1;"),
+    "a thousand groups": ({"sex": many}, "approved", ["sex"], "more than 50 groups"),
+    "one group": ({"sex": "F"}, "approved", ["sex"], "'sex' has only one group, 'F'"),
+    "a copy of the label": ({"sex": np.arange(400) % 2, "approved": np.arange(400) % 2}, "approved", ["sex"], "hardly"),
+    "two classes in one group": (
+        {"sex": ["A"] * 200 + ["B"] * 200, "approved": [1] * 100 + [0] * 300},
+        "approved",
+        ["sex"],
+        "'approved' hardly differs within the groups of 'sex'",
+    ),
+    "tiny group": ({"sex": ["X"] * 3 + ["F"] * 200 + ["M"] * 197}, "approved", ["sex"], "too small to protect: X"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_task_gets_a_sentence(name):
+    columns, label, sensitive, words = BAD[name]
+    with pytest.raises(ValueError, match=words):
+        make_task(table(**columns), label, sensitive)
+
+
+def test_too_few_rows_and_nothing_to_predict_from_get_a_sentence():
+    with pytest.raises(ValueError, match="at least 200 are needed"):
+        make_task(table(n=50), "approved", ["sex"])
+    with pytest.raises(ValueError, match="Nothing is left to predict from"):
+        make_task(table(), "approved", ["sex"], drop=["income", "job", "age"])
+
+
+def test_few_missing_values_are_left_out():
+    age = np.random.default_rng(0).integers(18, 80, 400).astype(float)
+    age[:12] = np.nan
+    task = make_task(table(age=age), "approved", ["age"])
+    assert len(task.X) == len(task.y) == len(task.s) == 388
+    assert "age is missing in 12 rows, too few for a group of their own: left out." in task.notes
+    assert len(task.group_sizes) == 4
+
+
+def test_a_whole_number_has_the_same_name_with_and_without_missing_values():
+    kind = pd.Series(np.arange(400) % 2 * 1.0)
+    kind[:40] = None
+    assert set(make_task(table(sex=kind), "approved", ["sex"]).group_sizes) == {"0", "1", "(missing)"}
