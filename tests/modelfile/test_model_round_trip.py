@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ import fairbits
 from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TableEncoder, VanillaClassifier, VFAEClassifier
 from fairbits.certificate import TrainingRowsWarning
 from fairbits.encoding import GroupEncoder
+from fairbits.modelfile.encoder_state import plain
+from fairbits.modelfile.model_state import with_settings
 
 
 def again(model, tmp_path):
@@ -122,6 +125,35 @@ def test_labels_keep_value_and_type(names, tmp_path):
     X, y, _ = problem(n=200)
     model = quick(VanillaClassifier).fit(X, names[y])
     assert_same(model, again(model, tmp_path), X)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    max_epochs: int = 100
+    sizes: tuple[int, ...] = (2, 3)
+    device: str = "cpu"
+
+
+@dataclass
+class Grouped:
+    gamma: float = 0.1
+    schedule: Schedule | None = Schedule()
+    random_state: int | None = None
+
+
+def test_settings_in_a_group_of_their_own():
+    model = Grouped(gamma=np.float64(0.5), schedule=Schedule(max_epochs=7, device="cuda"), random_state=3)
+    state = plain(model)
+    assert state == {"gamma": 0.5, "schedule": {"max_epochs": 7, "sizes": [2, 3]}}
+    assert with_settings(Grouped, state) == Grouped(gamma=0.5, schedule=Schedule(max_epochs=7))
+    assert with_settings(Grouped, {"schedule": None}) == Grouped(schedule=None)
+    assert with_settings(Grouped, {"gamma": 0.5, "max_epochs": 7}) == Grouped(0.5, Schedule(7))  # from before the group
+    for wrong, name in [({"schedule": {"speed": 1}}, "Schedule has no setting 'speed'"), ({"speed": 1}, "'speed'")]:
+        with pytest.raises(ValueError, match=name):
+            with_settings(Grouped, wrong)
+    for hidden in ({"random_state": 3}, {"device": "cuda"}, {"schedule": {"device": "cuda"}}):
+        with pytest.raises(ValueError, match="has no setting"):
+            with_settings(Grouped, hidden)
 
 
 def test_rows_without_label(tmp_path):
