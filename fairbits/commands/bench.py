@@ -13,7 +13,7 @@ from rich.table import Table
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from fairbits.encoding import TableEncoder
-from fairbits.estimators import BinaryMIClassifier
+from fairbits.estimators import BinaryMIClassifier, Schedule
 from fairbits.storage import versions
 
 SIZES = (4_000, 16_000, 64_000)
@@ -44,7 +44,8 @@ def run_bench(*, as_json: bool, sizes: tuple[int, ...] = SIZES) -> None:
 
 def _measured(rows: int) -> dict[str, Any]:
     X, y, s = _population(rows)
-    method = BinaryMIClassifier(code_size=12, max_epochs=EPOCHS, min_steps=0, patience=EPOCHS, random_state=0)
+    schedule = Schedule(min_steps=0, patience=EPOCHS)
+    method = BinaryMIClassifier(code_size=12, max_epochs=EPOCHS, schedule=schedule, random_state=0)
     model = make_pipeline(TableEncoder(), method)
     fit = _seconds(lambda: model.fit(X, y, binarymiclassifier__sensitive_features=s))
     draw = _seconds(lambda: _codes(model, X))

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from fairbits.auditing import Audit, audit
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
-from fairbits.encoding import TableEncoder
+from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.errors import InputError
 from fairbits.estimators import BinaryMIClassifier, CollapsedCodeWarning, VanillaClassifier, VanishedClassWarning
 from fairbits.estimators.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
@@ -111,7 +111,13 @@ def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None)
                 unmitigated=plain,
                 confidence=options.confidence,
             )
-    contest = Contest(task, train, test, {**_settings(task, options), "min_group_size": 1}, options.confidence)
+    contest = Contest(
+        task,
+        train,
+        test,
+        {**_settings(task, options), "groups": GroupEncoder(groups=task.groups, min_group_size=1)},
+        options.confidence,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is to be said of models that nobody will use
         scored = _alternatives(contest, chosen, plain, found, step)
