@@ -16,7 +16,7 @@ from torch import Tensor
 
 import fairbits
 from fairbits.certificate import Certificate, GroupBounds
-from fairbits.encoding import GroupEncoder, ReleaseLedger, SeenRows, TableEncoder
+from fairbits.encoding import GroupEncoder, SeenRows, TableEncoder
 from fairbits.estimators import CertifiedClassifier, InvariantClassifier, check_settings
 from fairbits.modelfile.encoder_state import (
     NOT_KEPT,
@@ -33,6 +33,7 @@ from fairbits.modelfile.encoder_state import (
 from fairbits.modelfile.sealed_files import Count, ModelFileError, Sha256, Size, State, need
 
 MAX_LAYERS = 256
+RETIRED = ("unlabelled", "prior_correction", "leakage_rows")  # settings of version 0.1
 MAX_CELLS = 2**15  # sensitive columns times classes: training may keep a part of the network for each
 
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -45,22 +46,41 @@ ReadWeights = Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # from tensor
 def with_settings(cls: type, values: dict[str, Any]) -> Any:
     """Return an object with the settings of a file: the inverse of `plain` for a dataclass.
 
-    A setting that the file does not have keeps its default. Settings that `cls` keeps in a dataclass of their own may
-    also stand among the others, where older files have them.
+    A setting that the file does not have keeps its default. Settings that belong to a dataclass within `cls` may also
+    stand beside it, as they do in older files.
     """
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     known = {field.name: field.type for field in dataclasses.fields(cls) if field.name not in NOT_KEPT}
     for name, kind in known.items():
         group = next((t for t in (kind, *get_args(kind)) if isinstance(t, type) and dataclasses.is_dataclass(t)), None)
-        if group is not None:
-            within = {f.name for f in dataclasses.fields(group)} - set(known)
-            moved = {other: values.pop(other) for other in sorted(within & set(values))}
-            if moved or values.get(name) is not None:
-                values[name] = with_settings(group, moved | (values.get(name) or {}))
+        if group is None:
+            continue
+        inner = {field.name for field in dataclasses.fields(group)}
+        moved = {other: values.pop(other) for other in sorted((inner - set(known)) & set(values))}
+        given = values.get(name)
+        if isinstance(given, dict):
+            values[name] = with_settings(group, {**moved, **given})
+        elif moved:
+            own = {name: given} if name in inner and given is not None else {}
+            values[name] = with_settings(group, {**moved, **own})
     unknown = sorted(set(values) - set(known))
     if unknown:
         raise ValueError(f"{cls.__name__} has no setting {unknown[0][:80]!r} here; a newer fairbits may have it")
     return cls(**values)
+
+
+def of_today(name: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name and settings that a method of an older file has today.
+
+    >>> of_today("BinaryMIClassifier", {"gamma": 0.1, "prior_correction": True, "leakage_rows": "all"})
+    ('DebiasedMIClassifier', {'gamma': 0.1, 'rebalance': 'prior'})
+    """
+    today = {name: value for name, value in settings.items() if name not in RETIRED}
+    rows = settings.get("leakage_rows", "all")
+    rebalance = ["prior"] * bool(settings.get("prior_correction")) + [rows] * (rows != "all")
+    if not rebalance:
+        return name, today
+    return name.replace("Binary", "Debiased"), {**today, "rebalance": "+".join(rebalance)}
 
 
 class MethodState(State):
@@ -114,9 +134,10 @@ class MethodState(State):
 
     def build(self, read_weights: ReadWeights) -> InvariantClassifier:
         """Return the fitted method; memory for weights is taken after they are known to be the network's."""
-        method = known_method(self.name)
-        need(method is not None, f"the method {self.name[:80]!r} is unknown here; a newer fairbits may know it")
-        model = with_settings(method, self.settings)
+        name, settings = of_today(self.name, self.settings)
+        method = known_method(name)
+        need(method is not None, f"the method {name[:80]!r} is unknown here; a newer fairbits may know it")
+        model = with_settings(method, settings)
         check_settings(model)
         model.input_shape_, model.n_features_in_ = tuple(self.input_shape), self.input_shape[0]
         model.input_dtype_ = self.input_dtype
@@ -125,8 +146,7 @@ class MethodState(State):
         model.classes_ = self.classes.build()
         model.group_encoder_ = None if self.groups is None else self.groups.build()
         model.groups_ = [] if model.group_encoder_ is None else model.group_encoder_.names_
-        model.training_rows_ = SeenRows.of_table(self.fingerprint)
-        model.ledger_ = ReleaseLedger()
+        model.training_rows_, model.has_unlabelled_ = SeenRows.of_table(self.fingerprint), False  # only training asks
         model.history_ = [{k: float(v) if isinstance(v, str) else v for k, v in e.items()} for e in self.history]
         model.best_epoch_, model.n_iter_ = self.best_epoch, model.history_[-1]["epoch"] + 1
         with torch.device("meta"):  # shapes alone

@@ -481,7 +481,7 @@ def test_what_cannot_be_saved_is_named(model, tmp_path):
 
     broken = quick(VanillaClassifier).fit(X, y)
     broken.net_.head.bias[0] = float("nan")
-    odd = quick(VanillaClassifier).fit(X, y).set_params(unlabelled={1})
+    odd = quick(VanillaClassifier).fit(X, y).set_params(batch_size={1})
     dated = quick(VanillaClassifier).fit(X, y)
     dated.classes_ = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")
     for wrong, complaint in [
@@ -496,7 +496,7 @@ def test_what_cannot_be_saved_is_named(model, tmp_path):
         (Searched(), "its best_estimator_"),
         (None, "NoneType cannot be saved"),
         (broken, r"/model/weights.safetensors cannot be read: 'head.bias' holds values that are infinite"),
-        (odd, "settings.unlabelled"),
+        (odd, "settings.batch_size"),
         (dated, "datetime64"),
     ]:
         with pytest.raises(ModelFileError, match=complaint):
