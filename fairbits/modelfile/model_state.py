@@ -212,9 +212,6 @@ class PipelineState(State):
         return Pipeline(steps)
 
 
-# ---------------------------------------------------------------------- certified classifiers
-
-
 class CoarseState(State):
     cells: Count | None
     sha256: Sha256 | None
@@ -323,9 +320,6 @@ class CertifiedState(State):
         model.path_ = pd.DataFrame(self.path)
         model.classes_, model.n_features_in_ = method.classes_, chosen.n_features_in_
         return with_output(model, self.output)
-
-
-# ---------------------------------------------------------------------- any model
 
 
 class FileState(State):

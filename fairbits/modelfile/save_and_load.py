@@ -98,9 +98,6 @@ def load(path: str | os.PathLike) -> Any:
         return FileState.model_validate(content).model.build(weights)
 
 
-# ---------------------------------------------------------------------- the folder on disk
-
-
 def _check_place(path: Path, overwrite: bool) -> None:
     """Raise unless the path is free, or holds nothing but a model that may be replaced."""
     if not os.path.lexists(path) or (path.is_dir() and not path.is_symlink() and not any(path.iterdir())):

@@ -115,9 +115,6 @@ def _no_constant(text: str) -> None:
     raise ValueError(f"{text} is not a number in JSON")
 
 
-# ---------------------------------------------------------------------- the manifest
-
-
 class FileEntry(State):
     size: Annotated[int, Field(ge=0, le=MAX_WEIGHTS)]
     sha256: Sha256
