@@ -1,14 +1,14 @@
 """Distributions of whole codes: means over rows of products over bits, as a matrix product of half codes."""
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import threshold
-
-from .given_gradient import batch_first, signature_once
 
 MAX_BITS = 20  # the most that are ever summed over all words
 EXACT_BITS = 16  # up to here a sum over all words costs less than what would take its place
@@ -35,8 +35,25 @@ def mean_words(theta: Tensor, row_weights: Tensor) -> Tensor:
     return _MeanWords.apply(theta, row_weights)
 
 
-@signature_once
-class _MeanWords(torch.autograd.Function):
+def _batch_first(batch_size: int, dims: tuple[int | None, ...], tensors: tuple[Tensor, ...]) -> list[Tensor]:
+    """Move the dimension that vmap added to the front, where natively batched functions want it."""
+    return [
+        x.expand(batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+        for x, dim in zip(tensors, dims, strict=True)
+    ]
+
+
+def _signature_once(function: type[Function]) -> type[Function]:
+    """Decorate an autograd function: keep the signature of forward, which torch inspects at every call.
+
+    Inspecting takes longer than the arithmetic of a small batch.
+    """
+    function.forward.__dict__["__signature__"] = inspect.signature(function.forward)
+    return function
+
+
+@_signature_once
+class _MeanWords(Function):
     @staticmethod
     def forward(theta: Tensor, row_weights: Tensor) -> Tensor:
         parts = [_mean_words(theta[..., rows, :], w) for rows, w in _parts(theta, row_weights)]
@@ -53,11 +70,11 @@ class _MeanWords(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
-        return _MeanWords.apply(*batch_first(info.batch_size, in_dims, tensors)), 0
+        return _MeanWords.apply(*_batch_first(info.batch_size, in_dims, tensors)), 0
 
 
-@signature_once
-class _MeanWordsGradient(torch.autograd.Function):
+@_signature_once
+class _MeanWordsGradient(Function):
     """The backward pass of _MeanWords, a function of its own so that vmap of grad finds a rule for it too."""
 
     @staticmethod
@@ -75,7 +92,7 @@ class _MeanWordsGradient(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
-        return _MeanWordsGradient.apply(*batch_first(info.batch_size, in_dims, tensors)), 0
+        return _MeanWordsGradient.apply(*_batch_first(info.batch_size, in_dims, tensors)), 0
 
 
 def _parts(theta: Tensor, row_weights: Tensor) -> list[tuple[Any, Tensor]]:
