@@ -352,9 +352,9 @@ def test_audc_errors():
         discrimination_curve_area([-3.0, 2.0], sensitive_features=[0, 1])
     assert discrimination_curve_area([-3.0, 2.0], sensitive_features=[0, 1], n_thresholds=None) == 5.0
     for bad in (0, -1, 2.5, "exact"):
-        with pytest.raises(ValueError, match="n_thresholds=.* must be"):
+        with pytest.raises(ValueError, match=r"n_thresholds=.* must be"):
             discrimination_curve_area([0.1, 0.2], sensitive_features=[0, 1], n_thresholds=bad)
-    with pytest.raises(ValueError, match="1001 groups, over 1000. Bin"):
+    with pytest.raises(ValueError, match=r"1001 groups, over 1000\. Bin"):
         discrimination_curve_area(np.zeros(1001), sensitive_features=np.arange(1001.0))
 
 

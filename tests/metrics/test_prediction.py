@@ -37,7 +37,7 @@ def test_auc_takes_any_scores_of_two_labels(labels):
 def test_auc_names_what_is_wrong():
     with pytest.raises(ValueError, match="y_true has 2 rows and y_score has 3"):
         auc([0, 1], [0.1, 0.2, 0.3])
-    with pytest.raises(ValueError, match="y_score is .*nan.* in row 1"):
+    with pytest.raises(ValueError, match=r"y_score is .*nan.* in row 1"):
         auc([0, 1], [0.1, np.nan])
     with pytest.raises(ValueError, match="columns in 'y_score'"):
         auc([0, 1, 1], np.full((3, 3), 1 / 3))
