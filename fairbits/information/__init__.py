@@ -15,7 +15,6 @@ from fairbits.information.exact import (
 )
 from fairbits.information.sampling import (
     SparseCountsWarning,
-    code_information,
     counted_information,
     monte_carlo_information,
     wide_information,
@@ -28,7 +27,6 @@ __all__ = [
     "WeighedGroups",
     "binary_entropy",
     "binary_entropy_from_logits",
-    "code_information",
     "counted_information",
     "group_entropy",
     "information_bounds",

@@ -7,7 +7,7 @@ from fairbits.metrics.gaps import (
     group_pairwise_accuracy_gap,
     random_guess_distance,
 )
-from fairbits.metrics.prediction import auc, paper_objective, prediction_scores
+from fairbits.metrics.prediction import auc, paper_objective
 
 __all__ = [
     "UndefinedGapError",
@@ -16,6 +16,5 @@ __all__ = [
     "discrimination_curve_area",
     "group_pairwise_accuracy_gap",
     "paper_objective",
-    "prediction_scores",
     "random_guess_distance",
 ]

@@ -9,7 +9,7 @@ from battery import CODES, ESTIMATORS, problem, quick
 from sklearn.metrics import roc_auc_score
 
 from fairbits.encoding import BinnedSensitiveFeaturesWarning
-from fairbits.information import code_information
+from fairbits.information.sampling import code_information
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)

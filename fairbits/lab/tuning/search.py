@@ -19,7 +19,7 @@ from fairbits.estimators import fit_stack
 from fairbits.estimators.held_out import held_out_scores
 from fairbits.lab.tuning.objectives import Objective
 from fairbits.lab.tuning.space import distributions, settings_of
-from fairbits.metrics import prediction_scores
+from fairbits.metrics.prediction import prediction_scores
 from fairbits.storage import append_record, read_records
 
 STARTUP_TRIALS = 10  # at random, before the sampler learns from them
