@@ -51,9 +51,7 @@ def information_bounds(
     if theta.dim() != 2:
         raise InputError(f"theta must have shape (rows, bits), got {tuple(theta.shape)}.", remedy=ONE_REPLICA)
     theta = theta.double()
-    row_weights, prior = group_weights(
-        theta, groups, weights=weights, prior=prior, n_groups=n_groups, check_values=True
-    )
+    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups, check=True)
     if theta.shape[-1] <= EXACT_BITS:
         exact = table_information(mean_words(theta, row_weights), prior)
         return exact, exact

@@ -63,7 +63,7 @@ def monte_carlo_information(
     """
     if n_draws < 2:
         raise InputError(f"n_draws is {n_draws}, but a standard error needs at least 2 draws.")
-    weighed = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups, check_values=True)
+    weighed = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups, check=True)
     v = drawn_divergences(theta, *weighed, n_draws, generator)
     return v.mean(-1), v.std(-1) / n_draws**0.5
 
@@ -219,9 +219,7 @@ def counted_information(
         )
         warnings.warn(warning, stacklevel=3)  # past no_grad's wrapper
     shape = codes if codes.is_floating_point() else codes.to(torch.get_default_dtype())
-    row_weights, prior = group_weights(
-        shape, groups, weights=weights, prior=prior, n_groups=n_groups, check_values=True
-    )
+    row_weights, prior = group_weights(shape, groups, weights=weights, prior=prior, n_groups=n_groups, check=True)
     words, word = codes.unique(dim=0, return_inverse=True)
     tables = row_weights.new_zeros(prior.shape[-1], len(words)).index_add(1, word, row_weights)
     return table_information(tables, prior)

@@ -48,9 +48,7 @@ def information_sandwich(
     """
     if theta.dim() != 2:
         raise InputError(f"theta must have shape (rows, bits), got {tuple(theta.shape)}.", remedy=ONE_REPLICA)
-    row_weights, prior = group_weights(
-        theta, groups, weights=weights, prior=prior, n_groups=n_groups, check_values=True
-    )
+    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups, check=True)
     if theta.shape[-1] <= EXACT_BITS:
         upper = table_information(mean_words(theta, row_weights), prior)
     else:

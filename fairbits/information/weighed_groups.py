@@ -28,7 +28,7 @@ def group_weights(
     weights: Weights = None,
     prior: Weights = None,
     n_groups: int | None = None,
-    check_values: bool = False,
+    check: bool = False,
 ) -> WeighedGroups:
     """Return each group's normalised row weights and the groups' probabilities.
 
@@ -42,7 +42,7 @@ def group_weights(
     weights : (..., n) non-negative row weights, 1 by default
     prior : (..., K) probabilities of the groups, by default their share of the weight
     n_groups : K, fixed in advance; needed under ``torch.func.vmap``. If you pass it, values are trusted
-    check_values : look at the values (a device synchronisation) even when ``n_groups`` is given
+    check : look at the values (a device synchronisation) even when ``n_groups`` is given
 
     Examples
     --------
@@ -61,7 +61,7 @@ def group_weights(
     look = not in_transform()
     if n_groups is None and prior is None and not look:
         raise InputError("The number of groups cannot depend on data under vmap.", remedy="Pass n_groups.")
-    if look and (check_values or n_groups is None):
+    if look and (check or n_groups is None):
         _check_values(theta, groups, weights, prior, n_groups)
     if n_groups is None:
         n_groups = int(groups.max()) + 1 if prior is None else prior.shape[-1]

@@ -35,25 +35,23 @@ def mean_words(theta: Tensor, row_weights: Tensor) -> Tensor:
     return _MeanWords.apply(theta, row_weights)
 
 
-def _batch_first(batch_size: int, dims: tuple[int | None, ...], tensors: tuple[Tensor, ...]) -> list[Tensor]:
-    """Move the dimension that vmap added to the front, where natively batched functions want it."""
-    return [
-        x.expand(batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
-        for x, dim in zip(tensors, dims, strict=True)
-    ]
+class _Batched(Function):
+    """A function that takes leading dimensions: under vmap, the new dimension moves to the front."""
+
+    def __init_subclass__(cls) -> None:
+        # torch inspects the signature at every call, which takes longer than the arithmetic of a small batch
+        cls.forward.__dict__["__signature__"] = inspect.signature(cls.forward)
+
+    @classmethod
+    def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
+        first = [
+            x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+            for x, dim in zip(tensors, in_dims, strict=True)
+        ]
+        return cls.apply(*first), 0
 
 
-def _signature_once(function: type[Function]) -> type[Function]:
-    """Decorate an autograd function: keep the signature of forward, which torch inspects at every call.
-
-    Inspecting takes longer than the arithmetic of a small batch.
-    """
-    function.forward.__dict__["__signature__"] = inspect.signature(function.forward)
-    return function
-
-
-@_signature_once
-class _MeanWords(Function):
+class _MeanWords(_Batched):
     @staticmethod
     def forward(theta: Tensor, row_weights: Tensor) -> Tensor:
         parts = [_mean_words(theta[..., rows, :], w) for rows, w in _parts(theta, row_weights)]
@@ -68,13 +66,8 @@ class _MeanWords(Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
         return _MeanWordsGradient.apply(*ctx.saved_tensors, upstream), None
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
-        return _MeanWords.apply(*_batch_first(info.batch_size, in_dims, tensors)), 0
 
-
-@_signature_once
-class _MeanWordsGradient(Function):
+class _MeanWordsGradient(_Batched):
     """The backward pass of _MeanWords, a function of its own so that vmap of grad finds a rule for it too."""
 
     @staticmethod
@@ -89,10 +82,6 @@ class _MeanWordsGradient(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         pass
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
-        return _MeanWordsGradient.apply(*_batch_first(info.batch_size, in_dims, tensors)), 0
 
 
 def _parts(theta: Tensor, row_weights: Tensor) -> list[tuple[Any, Tensor]]:
