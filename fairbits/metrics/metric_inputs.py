@@ -50,7 +50,7 @@ def as_labels(values: Any, name: str) -> tuple[list, NDArray[np.intp]]:
 
 
 def columns_of(values: Any, name: str) -> list[Any]:
-    """Return the columns of a frame, series, array or list; lists as objects, lest NaN turn into text."""
+    """Return the columns of a frame, series, array or list; lists become objects, so that NaN stays NaN."""
     if hasattr(values, "columns"):
         return [values[column] for column in values.columns]
     if hasattr(values, "factorize") or hasattr(values, "to_list"):
