@@ -59,40 +59,27 @@ def line_keys(names: list[str]) -> tuple[Key, ...]:
 
 def by_key(field: str, keys: tuple[Key, ...]) -> dict[str, Any]:
     """Return the encodings that draw the values of a field as their keys say: a colour, and a symbol or dashes."""
-    names = [key.label for key in keys]
-
-    def choice(values: list[Any]) -> dict[str, Any]:
-        return {"scale": alt.Scale(domain=names, range=values), "legend": None}
-
-    colour = alt.Color(f"{field}:N", **choice([key.colour for key in keys]))
-    if keys[0].symbol:
-        return {"color": colour, "shape": alt.Shape(f"{field}:N", **choice([key.symbol for key in keys]))}
-    dashes = [[int(length) for length in key.dash.split()] for key in keys]
-    return {"color": colour, "strokeDash": alt.StrokeDash(f"{field}:N", **choice(dashes))}
+    names, symbols = [key.label for key in keys], [key.symbol for key in keys]
+    colours = alt.Scale(domain=names, range=[key.colour for key in keys])
+    marks: dict[str, Any] = {"color": alt.Color(f"{field}:N", scale=colours, legend=None)}
+    if all(symbols):
+        shapes = alt.Scale(domain=names, range=symbols)
+        return {**marks, "shape": alt.Shape(f"{field}:N", scale=shapes, legend=None)}
+    dashes = alt.Scale(domain=names, range=[[int(length) for length in key.dash.split()] for key in keys])
+    return {**marks, "strokeDash": alt.StrokeDash(f"{field}:N", scale=dashes, legend=None)}
 
 
 def specification(chart: Any, height: int) -> dict[str, Any]:
     """Return a chart as Vega-Lite that fills the width of its place and takes the colours of the page."""
+    colours: dict[str, Any] = {f"{part}Color": TEXT for part in ("label", "title", "tick", "domain", "grid")}
+    letters: dict[str, Any] = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8}
+    ticks = alt.ExprRef("width < 400 ? 4 : 7")
     return (
         chart.properties(width="container", height=height, background="transparent", padding=4)
         .properties(autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
         .configure(font=FONT)
         .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=TEXT,
-            titleColor=TEXT,
-            tickColor=TEXT,
-            domainColor=TEXT,
-            gridColor=TEXT,
-            gridOpacity=0.13,
-            labelFontSize=12,
-            titleFontSize=12,
-            titleFontWeight="normal",
-            titlePadding=8,
-            labelLimit=190,
-            labelOverlap=True,
-            tickCount=alt.ExprRef("width < 400 ? 4 : 7"),
-        )
+        .configure_axis(gridOpacity=0.13, labelLimit=190, labelOverlap=True, tickCount=ticks, **colours, **letters)
         .configure_text(color=TEXT, fontSize=12)
         .to_dict(format="vega-lite")
     )

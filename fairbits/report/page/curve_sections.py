@@ -13,10 +13,10 @@ TERMS = {
     "cross_entropy": ("Error in predicting the label", "cross-entropy, bits"),
     "information": ("Leakage", "leakage, bits"),
 }
-ACROSS = "information about the row, I(X;T), bits"
+ACROSS = "about the row, I(X;T), bits"
 UP = {
-    "about_y": ("Information about the label", "information about the label, I(T;Y), bits", look.BLUE),
-    "about_s": ("Leakage", "leakage, I(T;S), bits", look.ORANGE),
+    "about_y": ("Information about the label", "about the label, I(T;Y), bits", look.BLUE),
+    "about_s": ("Leakage", "about the groups, I(T;S), bits", look.ORANGE),
 }
 
 
@@ -123,19 +123,19 @@ def information_plane(record: Record) -> Section:
 def _path(field: str, epochs: list[dict[str, Any]]) -> Chart:
     """Join the epochs by a line; their colour grows stronger."""
     caption, axis, colour = UP[field]
-    rows = [{"epoch": e["epoch"] + 1, "across": e["about_x"], "up": e[field], "mark": ""} for e in epochs]
-    for end in (rows[0], rows[-1]):
-        end["mark"] = f"epoch {end['epoch']}"
-    base = look.drawn(rows).encode(
-        x=alt.X("across:Q", title=ACROSS, scale=alt.Scale(zero=False, padding=24)),
-        y=alt.Y("up:Q", title=axis, scale=alt.Scale(zero=False, padding=14)),
-    )
+    rows = [{"epoch": e["epoch"] + 1, "across": e["about_x"], "up": e[field]} for e in epochs]
+    x = alt.X("across:Q", title=ACROSS, scale=alt.Scale(zero=False, padding=24))
+    y = alt.Y("up:Q", title=axis, scale=alt.Scale(zero=False, padding=18))
+    base = look.drawn(rows).encode(x=x, y=y)
     later = alt.Color("epoch:Q", scale=alt.Scale(range=[look.GREY, colour]), legend=None)
     fields = (("epoch", "epoch", "d"), ("across", ACROSS, ".4f"), ("up", axis, ".4f"))
     layers = alt.layer(
         base.mark_line(strokeWidth=1.5, color=look.GREY, opacity=0.7).encode(order="epoch:Q"),
         base.mark_circle(size=60, opacity=1).encode(color=later, tooltip=look.tooltip(*fields)),
-        base.transform_filter("datum.mark != ''").mark_text(dy=-11).encode(text="mark:N"),
+        *(
+            look.drawn([row]).mark_text(dy=dy, text=f"epoch {row['epoch']}").encode(x=x, y=y)
+            for row, dy in ((rows[0], 14), (rows[-1], -11))
+        ),
     )
     words = f"{caption}: from {rows[0]['up']:.4f} to {rows[-1]['up']:.4f} bits in {len(rows)} epochs."
     spec = look.specification(layers, 260)

@@ -16,6 +16,7 @@ KEYS = (
     Key("attack on what is released", look.BLUE, look.CIRCLE),
     Key("attack on more than is certified", look.GREY, look.CIRCLE),
     Key("proved bound", look.ORANGE, look.RIGHTWARD),
+    Key("guessing", look.TEXT, dash="3 3"),
 )
 NUMBER_ROOM = 0.25  # of the axis: the width of a number beside its mark on a narrow screen
 
@@ -126,7 +127,7 @@ def _axis(rows: list[dict[str, Any]], ends: list[dict[str, Any]], guessing: floa
     high = max(high, max(end["value"] for end in ends) + NUMBER_ROOM * (high - low))
     room = 0.05 * (high - low) or 0.01
     domain = alt.Scale(domain=[low - room, high + room], nice=False, zero=False)
-    x = alt.X("value:Q", title="balanced accuracy (dashed: guessing)", scale=domain)
+    x = alt.X("value:Q", title="balanced accuracy", scale=domain)
     y = alt.Y("row:N", sort=order, title=None, axis=alt.Axis(labelLimit=170, grid=True))
     kinds = alt.Scale(domain=[True, False], range=[look.BLUE, look.GREY])
     tips = look.tooltip(
