@@ -104,12 +104,12 @@ def _curve(name: str, history: list[dict[str, Any]], best: int | None) -> Chart:
         **look.by_key("rows", keys),
         tooltip=look.tooltip(("epoch", "epoch", "d"), ("rows", "rows", ""), ("value", axis, ".4f")),
     )
-    kept = look.drawn([] if best is None else [{"epoch": best + 1}])
-    rule = kept.mark_rule(color=look.TEXT, strokeDash=[4, 3]).encode(x="epoch:Q")
+    kept = [] if best is None else [look.drawn([{"epoch": best + 1}]).mark_rule(color=look.TEXT, strokeDash=[4, 3])]
+    spec = look.specification(alt.layer(*(rule.encode(x="epoch:Q") for rule in kept), lines), 240)
     words = f"{title} by epoch, on training and validation rows; {len(history)} epochs."
     fields = (("epoch", "epoch", "d"), ("training", "training", ".4f"), ("validation", "validation", ".4f"))
     numbers = look.table(f"{title}, bits", fields, rows)
-    return Chart(f"learning-chart-{name}", title, words, look.specification(alt.layer(rule, lines), 240), numbers, keys)
+    return Chart(f"learning-chart-{name}", title, words, spec, numbers, keys)
 
 
 def information_plane(record: Record) -> Section:
