@@ -86,10 +86,11 @@ def verdict(record: Record) -> str:
     certificate = record["certificate"]
     if record["asked"]["gamma"] is not None:
         return f"No limit was requested. {_proved(certificate, 'one draw of the code')}"
+    two = None not in (record["asked"]["max_disparity"], record["asked"]["max_information"])
     return (
         f"Certified at {certificate['confidence']:.0%} confidence: {certificate['promise']} The chosen model's own "
         f"estimate is a disparity of at most {at_most(certificate['total_variation'])} and a leakage of at most "
-        f"{at_most(certificate['information'], 4)} bits; only the limit is guaranteed."
+        f"{at_most(certificate['information'], 4)} bits; only the {'limits are' if two else 'limit is'} guaranteed."
     )
 
 

@@ -104,12 +104,14 @@ def _curve(name: str, history: list[dict[str, Any]], best: int | None) -> Chart:
         **look.by_key("rows", keys),
         tooltip=look.tooltip(("epoch", "epoch", "d"), ("rows", "rows", ""), ("value", axis, ".4f")),
     )
-    kept = [] if best is None else [look.drawn([{"epoch": best + 1}]).mark_rule(color=look.TEXT, strokeDash=[4, 3])]
-    spec = look.specification(alt.layer(*(rule.encode(x="epoch:Q") for rule in kept), lines), 240)
+    layers = [lines]
+    if best is not None:
+        kept = look.drawn([{"epoch": best + 1}]).mark_rule(color=look.TEXT, strokeDash=[4, 3])
+        layers.insert(0, kept.encode(x="epoch:Q"))
     words = f"{title} by epoch, on training and validation rows; {len(history)} epochs."
     fields = (("epoch", "epoch", "d"), ("training", "training", ".4f"), ("validation", "validation", ".4f"))
     numbers = look.table(f"{title}, bits", fields, rows)
-    return Chart(f"learning-chart-{name}", title, words, spec, numbers, keys)
+    return Chart(f"learning-chart-{name}", title, words, look.specification(alt.layer(*layers), 240), numbers, keys)
 
 
 def information_plane(record: Record) -> Section:
