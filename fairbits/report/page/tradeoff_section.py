@@ -101,11 +101,11 @@ def _chart(
     )
     tips = look.tooltip(*FIELDS)
     marks = look.by_key("kind", keys)
-    lines = base.transform_filter("datum.path").mark_line(strokeWidth=1.5, opacity=0.45)
+    lines = base.transform_filter("datum.path").mark_line(strokeWidth=1.5, opacity=0.55)
     layers = [
         lines.encode(color=marks["color"], order="gamma:Q"),
         base.mark_point(filled=True, size=80, opacity=1).encode(**marks, tooltip=tips),
-        base.transform_filter("datum.chosen").mark_text(align="left", dx=15, fontWeight="bold", text="chosen"),
+        base.transform_filter("datum.chosen").mark_text(dy=-20, fontWeight="bold", text="chosen"),
     ]
     if start is not None:
         ring = base.transform_filter("datum.place == place").mark_point(size=340, strokeWidth=2.5, opacity=1)
