@@ -56,9 +56,9 @@ def test_a_table_becomes_a_folder(table, tmp_path, monkeypatch, capsys):
     assert set(model.predict(frame[["grade", "height", "day"]])) <= {"yes", "no"}
     record = json.loads((folder / "audit.json").read_text())
     assert "id was left out, identifier" in " ".join(record["task"]["notes"])
-    assert (folder / "model_card.md").read_text().startswith("# Model card: paid without sex")
+    assert (folder / "model_card.md").read_text().startswith("# Model card: Predicting paid; protected: sex")
     assert "model_card.md, report.html" in " ".join(out.split())
-    assert "paid, without sex" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "Predicting paid; protected: sex" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_terminal_shows_a_bar_and_json_stays_json(table, tmp_path, monkeypatch, capsys):
