@@ -1,19 +1,19 @@
 """What `TableEncoder` learns about one column: a few floats or a list of texts, and how to write it out."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding.columns import as_codes, as_numbers, as_seconds, column_kind, label
+from fairbits.encoding.columns import as_codes, as_microseconds, as_numbers, column_kind, label
 from fairbits.errors import InputError
 
 FEWEST_NUMBERED_ROWS = 100
 
 
 class DroppedColumn(Exception):
-    """Says why a column is left out; caught by `TableEncoder.fit`, never seen by users."""
+    """Why a column is left out; `TableEncoder.fit` catches it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class NumberFeature:
     @staticmethod
     def read(values: Any) -> np.ndarray:
         if column_kind(values) == "date":
-            raise InputError("held numbers in fit and holds dates now; pass numbers again")
+            raise InputError("held numbers in fit and holds dates now.", remedy="Pass numbers again.")
         return as_numbers(values)
 
     @property
@@ -71,7 +71,7 @@ class NumberFeature:
 
 
 def numbers_the_rows(x: np.ndarray) -> bool:
-    """Say whether a column just counts its rows: consecutive whole numbers, each once, in 100 rows or more.
+    """Return whether a column just counts its rows: consecutive whole numbers, each once, in 100 rows or more.
 
     >>> numbers_the_rows(np.arange(100.0)), numbers_the_rows(np.arange(100.0) * 2)
     (True, False)
@@ -90,16 +90,13 @@ class DateFeature(NumberFeature):
     @staticmethod
     def read(values: Any) -> np.ndarray:
         if column_kind(values) != "date" and not pd.isna(values).all():
-            raise InputError("held dates in fit and does not now; parse it first, as by pandas.to_datetime")
-        return as_seconds(values)
+            raise InputError("held dates in fit and does not now.", remedy="Use pandas.to_datetime first.")
+        return as_microseconds(values) / 1e6
 
     def describe(self) -> str:
-        gaps = f", missing as {_day(self.fill)} and marked" if self.indicator else ""
-        return f"{self.kind}, mean {_day(self.center)}, standard deviation {self.scale / 86_400:.1f} days{gaps}"
-
-
-def _day(seconds: float) -> str:
-    return str(np.datetime64(int(seconds), "s").astype("datetime64[D]"))
+        mean, fill = (np.datetime64(int(x), "s").astype("datetime64[D]") for x in (self.center, self.fill))
+        gaps = f", missing as {fill} and marked" if self.indicator else ""
+        return f"{self.kind}, mean {mean}, standard deviation {self.scale / 86_400:.1f} days{gaps}"
 
 
 @dataclass(frozen=True)
@@ -126,10 +123,7 @@ class CategoryFeature:
             raise DroppedColumn(f"identifier: {len(distinct)} distinct values in {seen} rows")
         counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
         counts = pd.Series(counts, index=[label(v) for v in distinct], dtype=np.int64).groupby(level=0).sum()
-        return cls._kept(counts, max_categories, missing=seen < len(codes))
-
-    @classmethod
-    def _kept(cls, counts: pd.Series, max_categories: int, missing: bool) -> "CategoryFeature":
+        missing = seen < len(codes)
         if len(counts) == 1 and not missing:
             raise DroppedColumn(f"constant: {counts.index[0]!r} in every row")
         other = len(counts) > max_categories
@@ -178,15 +172,9 @@ def fitted_feature(values: Any, *, max_categories: int, impute: str, identifier_
     return (DateFeature if kind == "date" else NumberFeature).fit(values, impute)
 
 
-def feature_state(feature: Feature | None) -> dict[str, Any] | None:
-    """Return a feature as a plain dict, None for a dropped column."""
-    return None if feature is None else {"kind": feature.kind, **asdict(feature)}
-
-
-def feature_from_state(state: dict[str, Any] | None) -> Feature | None:
-    """Inverse of `feature_state`."""
-    if state is None:
-        return None
-    if state.get("kind") not in KINDS:
-        raise InputError(f"state: kind={state.get('kind')!r} must be one of {sorted(KINDS)}, as state() writes")
-    return KINDS[state["kind"]](**{key: value for key, value in state.items() if key != "kind"})
+def feature_from_state(state: dict[str, Any]) -> Feature:
+    """Return the feature whose kind and fields these are."""
+    kind = state.get("kind")
+    if kind not in KINDS:
+        raise InputError(f"must be one of {sorted(KINDS)}, as state() writes.", argument="kind", value=kind)
+    return KINDS[kind](**{key: value for key, value in state.items() if key != "kind"})

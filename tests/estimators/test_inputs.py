@@ -129,9 +129,9 @@ def test_information_of_one_group_is_refused():
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_sensitive_feature_inside_x_warns(cls):
     sex = pd.Series(np.array(["f", "m"])[S], name="sex")
-    with pytest.warns(SensitiveFeatureInXWarning, match="'sex' of X has the name"):
+    with pytest.warns(SensitiveFeatureInXWarning, match="'sex' has the name"):
         quick(cls).fit(pd.DataFrame({"a": X[:, 0], "sex": S}), Y, sensitive_features=sex)
-    with pytest.warns(SensitiveFeatureInXWarning, match="'1' of X is one-to-one"):
+    with pytest.warns(SensitiveFeatureInXWarning, match="'1' is one-to-one"):
         quick(cls).fit(np.column_stack([X[:, 0], 1 - 2 * S]), Y, sensitive_features=sex)
 
 
