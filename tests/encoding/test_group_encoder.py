@@ -250,7 +250,7 @@ def test_each_column_needs_two_groups():
 
 @pytest.mark.parametrize("values", [None, "sex"])
 def test_not_a_column(values):
-    with pytest.raises(TypeError, match="is not a column. Pass one value per row"):
+    with pytest.raises(TypeError, match=r"is not a column\. Pass one value per row"):
         GroupEncoder().fit(values)
 
 
@@ -263,9 +263,7 @@ def test_lengths_are_compared_with_x():
 
 
 def test_unseen_values():
-    with pytest.raises(
-        ValueError, match=r"roup 'X' .* unseen in fit \(2 rows.*Known are \['F', 'M'\]: merge"
-    ) as caught:
+    with pytest.raises(ValueError, match=r"'X' .* unseen in fit \(2 rows.*Known are \['F', 'M'\]: merge") as caught:
         small().fit(["F", "M"]).transform(["F", "X", "Y"])
     assert isinstance(caught.value, UnseenGroupError)
     assert (caught.value.column, caught.value.group, caught.value.rows) == ("sensitive_features", "X", 2)

@@ -1,11 +1,10 @@
 """New rows are read as those of the fit were."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 
 from fairbits.encoding import TableEncoder
+from fairbits.tables.fitted_model import FittedModel
 from fairbits.tables.row_reader import RowReader
 from fairbits.tables.table_file import TableFile
 
@@ -24,6 +23,6 @@ def test_typed_columns_of_a_parquet_file_are_read_as_in_the_fit(tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")
     table = TableFile(tmp_path / "t.parquet")
     encoder = TableEncoder().fit(table.read().frame)
-    model = SimpleNamespace(encoder=encoder, columns=list(frame.columns))
+    model = FittedModel(tmp_path, encoder, method=None, record=None, limit=None)
     expected = encoder.transform(table.read().frame)
     np.testing.assert_array_equal(RowReader(model, table).encoded(), expected)

@@ -134,7 +134,7 @@ BAD = {
     "blanks": (b" \n\n", "t.csv", "is empty"),
     "names only": (b"a,b\n", "t.csv", "but no rows"),
     "one column": (b"a\n1\n2\n", "t.csv", "one column only"),
-    "another separator": (b"a:b\n1:2\n", "t.csv", "say --separator"),
+    "another separator": (b"a:b\n1:2\n", "t.csv", "Pass separator="),
     "duplicate names": (b"a,b,a\n1,2,3\n", "t.csv", "more than one column named 'a'"),
     "duplicate names after blanks": (b"a,b, a\n1,2,3\n", "t.csv", "more than one column named 'a'"),
     "no name": (b"a,,c\n1,2,3\n", "t.csv", "Column 2 of"),
@@ -144,7 +144,7 @@ BAD = {
         "t.csv",
         "Expected 2 fields in line 62, saw 3",
     ),
-    "not UTF-8": ("a,b\nJosé,1\n".encode("latin-1"), "t.csv", "--encoding latin-1"),
+    "not UTF-8": ("a,b\nJosé,1\n".encode("latin-1"), "t.csv", "is not UTF-8 text .* encoding='latin-1'"),
     "Excel": (b"PK\x03\x04" + bytes(100), "t.csv", "an Excel or zip file"),
     "old Excel": (b"\xd0\xcf\x11\xe0" + bytes(100), "t.csv", "an old Excel file"),
     "binary": (bytes(range(256)) * 4, "t.csv", "holds binary data"),
@@ -171,7 +171,7 @@ def test_no_file_and_a_folder_get_a_sentence(tmp_path):
 
 
 def test_an_unknown_encoding_gets_a_sentence(write):
-    with pytest.raises(ValueError, match="--encoding klingon is unknown"):
+    with pytest.raises(ValueError, match="encoding='klingon' is unknown"):
         read_file(write(ROWS), encoding="klingon")
 
 
