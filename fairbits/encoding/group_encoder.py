@@ -1,6 +1,6 @@
 """Groups from one or more sensitive columns, crossed or each on its own."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -69,7 +69,9 @@ class GroupEncoder:
         limits = {"n_bins": self.n_bins, "max_values": self.max_values}
         self.levels_ = [SensitiveColumn.fit(name, values, **limits) for name, values in columns.items()]
         codes = self._column_codes(columns)
-        self.cells_ = np.unique(self._crossed(codes)) if self.groups == "intersection" else None
+        self.cells_ = None
+        if self.groups == "intersection":
+            self.cells_ = np.unique(np.ravel_multi_index(tuple(codes.T), self._shape))
         self.sizes_ = [np.bincount(c).tolist() for c in self._group_codes(codes).T]
         self._check_sizes()
         return self
@@ -104,7 +106,7 @@ class GroupEncoder:
         [[1]]
         """
         return {
-            "parameters": {field.name: getattr(self, field.name) for field in fields(self)},
+            "parameters": asdict(self),
             "levels": [asdict(level) for level in self.levels_],
             "cells": None if self.cells_ is None else self.cells_.tolist(),
             "sizes": self.sizes_,
@@ -120,21 +122,21 @@ class GroupEncoder:
         encoder.sizes_ = state["sizes"]
         return encoder
 
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(len(level.labels) for level in self.levels_)
+
     def _column_codes(self, columns: dict[str, Any]) -> np.ndarray:
         return np.column_stack([level.codes(columns[level.name]) for level in self.levels_]).astype(np.int64)
 
-    def _crossed(self, codes: np.ndarray) -> np.ndarray:
-        """Return one number per combination of column codes (n,)."""
-        return np.ravel_multi_index(tuple(codes.T), [len(level.labels) for level in self.levels_])
-
     def _crossed_name(self, cell: int) -> str:
-        codes = np.unravel_index(cell, [len(level.labels) for level in self.levels_])
+        codes = np.unravel_index(cell, self._shape)
         return ", ".join(level.titled(int(code)) for level, code in zip(self.levels_, codes, strict=True))
 
     def _group_codes(self, codes: np.ndarray) -> np.ndarray:
         if self.cells_ is None:
             return codes
-        crossed = self._crossed(codes)
+        crossed = np.ravel_multi_index(tuple(codes.T), self._shape)
         places = np.searchsorted(self.cells_, crossed).clip(max=len(self.cells_) - 1)
         unseen = crossed[self.cells_[places] != crossed]
         if len(unseen):
@@ -163,9 +165,8 @@ class GroupEncoder:
 
     def _check_sizes(self) -> None:
         crossed = len(self.names_) < len(self.columns_)
-        for title, names, sizes in zip(
-            [" x ".join(self.columns_)] if crossed else self.columns_, self.names_, self.sizes_, strict=True
-        ):
+        titles = [" x ".join(self.columns_)] if crossed else self.columns_
+        for title, names, sizes in zip(titles, self.names_, self.sizes_, strict=True):
             if len(names) < 2:
                 raise InputError(
                     f"The sensitive column {title!r} has only one group, {names[0]!r}.",
@@ -173,6 +174,6 @@ class GroupEncoder:
                 )
             small = int(np.argmin(sizes))
             if sizes[small] < self.min_group_size:
-                each = "groups='each' (every column on its own), " if crossed else ""
-                remedy = f"Use {each}merged categories, or a smaller min_group_size."
+                each = "Use groups='each' (every column on its own), merge" if crossed else "Merge"
+                remedy = f"{each} categories, or lower min_group_size={self.min_group_size}."
                 raise SmallGroupError(names[small], title, sizes[small], self.min_group_size, remedy)

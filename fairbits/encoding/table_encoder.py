@@ -113,11 +113,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         x1: dropped, constant: 'a' in every row
         """
         check_is_fitted(self)
-        lines = []
-        for name, feature in zip(self._input_names(), self.features_, strict=True):
-            text = f"dropped, {self.dropped_[name]}" if feature is None else feature.describe()
-            lines.append(f"{name}: {text}")
-        return "\n".join(lines)
+        pairs = zip(self._input_names(), self.features_, strict=True)
+        texts = [(name, f"dropped, {self.dropped_[name]}" if f is None else f.describe()) for name, f in pairs]
+        return "\n".join(f"{name}: {text}" for name, text in texts)
 
     def state(self) -> dict[str, Any]:
         """Return parameters and fitted state as a dict of lists, floats, texts and None, ready for JSON.

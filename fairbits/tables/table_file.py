@@ -206,7 +206,9 @@ def _checked(frame: pd.DataFrame, notes: list[str], path: Path) -> ReadTable:
     dates = [name for name in frame.columns if _holds_dates(frame[name])]
     for name in dates:
         frame[name] = as_dates(frame[name])
-    frame = frame.apply(_plain_numbers)
+    for name, column in frame.items():  # pandas keeps whole numbers beyond 64 bits as objects
+        if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "integer":
+            frame[name] = column.astype(np.float64)
     if dates:
         notes = [*notes, f"Read as dates: {', '.join(dates)}."]
     return ReadTable(frame, [*notes, *(note for name in frame.columns for note in _doubts(frame[name]))])
@@ -249,12 +251,3 @@ def _holds_dates(column: pd.Series) -> bool:
     if not len(texts) or not texts.head(100).str.match(r"\d{4}-\d{2}-\d{2}").mean() >= DATE_SHARE:
         return False
     return bool(as_dates(texts).notna().mean() >= DATE_SHARE)
-
-
-def _plain_numbers(column: pd.Series) -> pd.Series:
-    """Turn whole numbers beyond 64 bits, which pandas keeps as objects, into floats."""
-    if column.dtype != object or not len(column.dropna()):
-        return column
-    if column.dropna().map(lambda v: isinstance(v, int) and not isinstance(v, bool)).all():
-        return column.map(float, na_action="ignore").astype(np.float64)
-    return column

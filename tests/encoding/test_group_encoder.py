@@ -212,7 +212,7 @@ def test_missing_values(values):
         (["F"] * 20, "'sensitive_features' has only one group, 'F'. Pass rows of two or more"),
         (
             ["F"] * 20 + ["M"] * 3,
-            "roup 'M' of 'sensitive_features' has 3 rows; at least 10 .*Use merged .* smaller min_group_size",
+            "roup 'M' of 'sensitive_features' has 3 rows; at least 10 .*Merge categories, or lower min_group_size=10",
         ),
         (
             [f"v{i}" for i in range(51)],
