@@ -65,10 +65,10 @@ class SeenRows:
             found = np.isin(_paired(hashes, index), _paired(self.hashes, self.index))
             if _more_than_chance(found, alike):
                 return "many have the index and the content of those rows"
-        elif len(hashes) >= RUN and _more_than_chance(
-            np.isin(_runs(hashes), _runs(self.hashes)), len(self.hashes) * alike**RUN
-        ):  # a run may stand anywhere among them
-            return "many stand in the same order as those rows"
+        elif len(hashes) >= RUN:
+            found = np.isin(_runs(hashes), _runs(self.hashes))
+            if _more_than_chance(found, len(self.hashes) * alike**RUN):  # a run may be anywhere among them
+                return "many are in the same order as those rows"
         fresh = share[counts == 1].sum()  # Good and Turing: the chance that a new row has new content
         if _more_than_chance(np.isin(hashes, self.hashes), 1 - fresh):
             return "many have the content of those rows, more than repeats within them explain"

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import narwhals as nw
@@ -104,11 +105,9 @@ def quantile_edges(x: np.ndarray, n_bins: int) -> list[float]:
 
 
 def bin_labels(edges: list[float]) -> list[str]:
-    """Return `[a, b)` per bin, the last one closed, edges to 6 digits unless that makes two alike."""
+    """Return the names of bins, with edges to 6 digits unless that makes two alike."""
     texts = [label(edge) if abs(edge) < 1e9 and edge.is_integer() else f"{edge:.6g}" for edge in edges]
-    if len(set(texts[:-1])) < len(edges) - 1:
-        texts = [repr(edge) for edge in edges]
-    return intervals(texts)
+    return intervals(texts if len(set(texts[:-1])) == len(edges) - 1 else [repr(edge) for edge in edges])
 
 
 def intervals(texts: list[str]) -> list[str]:
@@ -117,8 +116,8 @@ def intervals(texts: list[str]) -> list[str]:
     >>> intervals(["1960", "1970", "1980"])
     ['[1960, 1970)', '[1970, 1980]']
     """
-    ends = [")"] * (len(texts) - 2) + ["]"]
-    return [f"[{low}, {high}{end}" for low, high, end in zip(texts, texts[1:], ends, strict=False)]
+    pairs = [f"[{low}, {high}" for low, high in pairwise(texts)]
+    return [f"{pair})" for pair in pairs[:-1]] + [f"{pairs[-1]}]"]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairbits.encoding.column_features import DroppedColumn, Feature, feature_from_state, fitted_feature
+from fairbits.encoding.column_features import KINDS, DroppedColumn, Feature, fitted_feature
 from fairbits.encoding.columns import ColumnsMismatchError, as_frame, column_at
 from fairbits.errors import InputError, InputTypeError
 
@@ -129,7 +129,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return {
             "parameters": {**self.get_params(), "dtype": np.dtype(self.dtype).name},
             "feature_names_in": None if names is None else [str(name) for name in names],
-            "features": [None if f is None else {"kind": f.kind, **asdict(f)} for f in self.features_],
+            "features": [None if feature is None else asdict(feature) for feature in self.features_],
             "dropped": dict(self.dropped_),
         }
 
@@ -139,7 +139,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         parameters = state["parameters"]
         encoder = cls(**{**parameters, "dtype": np.dtype(parameters["dtype"]).type})
         encoder._check_parameters()
-        encoder.features_ = [None if feature is None else feature_from_state(feature) for feature in state["features"]]
+        for kind in {feature.get("kind") for feature in state["features"] if feature is not None} - set(KINDS):
+            raise InputError(f"must be one of {sorted(KINDS)}, as state() writes.", argument="kind", value=kind)
+        encoder.features_ = [None if f is None else KINDS[f["kind"]](**f) for f in state["features"]]
         encoder.dropped_ = dict(state["dropped"])
         encoder.n_features_in_ = len(encoder.features_)
         if state["feature_names_in"] is not None:
