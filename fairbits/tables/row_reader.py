@@ -1,4 +1,4 @@
-"""Rows of a new table, encoded as a fitted model reads them, a piece of the table at a time."""
+"""Rows of a new table as a fitted model reads them: encoded a piece at a time, and in the groups it knows."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,16 @@ import numpy as np
 import pandas as pd
 
 from fairbits.encoding.column_features import CategoryFeature, Feature
-from fairbits.encoding.columns import as_codes, column_kind, label
+from fairbits.encoding.columns import as_codes, as_numbers, column_kind, label
+from fairbits.encoding.sensitive import SensitiveColumn
 from fairbits.errors import InputError
 from fairbits.tables.fitted_model import FittedModel
 from fairbits.tables.table_file import DATE_SHARE, TableFile, as_dates, no_column
+from fairbits.tables.task import UNKNOWN, as_groups
 
 TRUTHS = {"true": "True", "false": "False"}
 NAMED_VALUES = 3
+LEAST_KNOWN = 0.5  # share of the rows of known groups; with fewer the column is probably another one
 
 
 class Piece(NamedTuple):
@@ -75,7 +78,7 @@ class RowReader:
             self._note_unseen(name, column, feature)
             return column
         if feature.kind == "number":
-            return fitted_numbers(column, self.table, "numbers", rows_before=self.rows)
+            return _fitted_numbers(column, self.table, "numbers", rows_before=self.rows)
         if column_kind(column) == "date":  # or a duration, of a Parquet file
             return column
         dates = as_dates(column.astype("str"))
@@ -95,7 +98,7 @@ class RowReader:
             self._unseen.setdefault(name, Counter()).update(new)
 
 
-def fitted_numbers(column: pd.Series, table: TableFile, held: str, *, rows_before: int = 0) -> pd.Series:
+def _fitted_numbers(column: pd.Series, table: TableFile, held: str, *, rows_before: int = 0) -> pd.Series:
     """Return a column of a table as numbers, as it was in fit; raise InputError at the first value that is none."""
     if pd.api.types.is_datetime64_any_dtype(column):
         raise _other_kind(column, np.ones(len(column), dtype=bool), table, held, rows_before)
@@ -129,3 +132,57 @@ def check_columns(table: TableFile, names: Sequence[str], reason: str = "") -> N
     for name in names:
         if name not in table.names:
             raise InputError(no_column(table.path, name, table.names, reason))
+
+
+class KnownGroups(NamedTuple):
+    """Sensitive columns, which of the rows have a group the model knows, and notes on the others."""
+
+    s: pd.DataFrame  # of the known rows
+    known: np.ndarray  # (n,) bool
+    notes: list[str]
+
+
+def known_groups(model: FittedModel, table: TableFile) -> KnownGroups:
+    """Read the sensitive columns of a model from a table; leave out rows of groups it was not fitted to."""
+    encoder, bins = model.groups, (model.record or {}).get("task", {}).get("bins", {})
+    check_columns(table, encoder.columns_, "which the model was fitted to protect")
+    read = table.read(encoder.columns_).frame
+    s = pd.DataFrame({level.name: _sensitive_column(level, read[level.name], bins, table) for level in encoder.levels_})
+    known, notes = np.ones(len(s), dtype=bool), []
+    for level in encoder.levels_:
+        values = s[level.name]
+        own = values.notna() if level.edges is not None else values.isin(level.labels)
+        known &= own.to_numpy()
+        if own.all():
+            continue
+        if level.edges is not None:
+            notes.append(f"{level.name} is missing in {(~own).sum()} rows: left out.")
+        else:
+            shown = ", ".join(values[~own].value_counts().index[:3])
+            notes.append(f"{(~own).sum()} rows have a {level.name} that the model does not know ({shown}): left out.")
+    if encoder.cells_ is not None and len(encoder.levels_) > 1 and known.any():
+        codes = tuple(level.codes(s.loc[known, level.name]) for level in encoder.levels_)
+        cells = np.ravel_multi_index(codes, [len(level.labels) for level in encoder.levels_])
+        crossed = np.isin(cells, encoder.cells_)
+        if not crossed.all():
+            notes.append(f"{(~crossed).sum()} rows have a combination that the model does not know: left out.")
+            known[np.flatnonzero(known)[~crossed]] = False
+    if known.mean() < LEAST_KNOWN:
+        levels = "; ".join(f"{level.name} as {', '.join(level.labels[:8])}" for level in encoder.levels_)
+        raise InputError(
+            f"Only {int(known.sum())} of {len(known)} rows of {table.path} are of groups the model knows ({levels}).",
+            remedy="Write the groups as they were in its fit.",
+        )
+    return KnownGroups(s[known].reset_index(drop=True), known, notes)
+
+
+def _sensitive_column(
+    level: SensitiveColumn, column: pd.Series, bins: dict[str, list[float]], table: TableFile
+) -> pd.Series:
+    """Return the names of groups, or numbers where the method itself cut numbers into groups."""
+    if level.name not in bins and level.edges is None:
+        return pd.Series([UNKNOWN if pd.isna(value) else label(value) for value in column], dtype=object)
+    if level.name not in bins or column.dtype.kind != "M":
+        numbers = as_numbers(_fitted_numbers(column, table, "numbers or dates such as 2026-01-31"))
+        column = pd.Series(np.where(np.isfinite(numbers), numbers, np.nan))
+    return as_groups(column.to_frame(level.name), bins)[level.name] if level.name in bins else column

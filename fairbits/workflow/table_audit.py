@@ -14,8 +14,7 @@ from fairbits.auditing import Audit, audit
 from fairbits.encoding.columns import label as text_of
 from fairbits.errors import InputError
 from fairbits.tables.fitted_model import FittedModel
-from fairbits.tables.known_groups import known_groups
-from fairbits.tables.row_reader import RowReader, check_columns
+from fairbits.tables.row_reader import RowReader, check_columns, known_groups
 from fairbits.tables.table_file import TableFile, no_column
 from fairbits.tables.task import known_rows, numbers_or_days, sensitive_groups, split_groups, without_identifiers
 from fairbits.workflow.recertify import fitted_on
