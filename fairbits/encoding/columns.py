@@ -151,6 +151,6 @@ def label(value: Any) -> str:
         return value.decode(errors="replace")
     if not types.is_scalar(value):
         found = f"found a {type(value).__name__}: {value!r}"
-        raise InputTypeError(f"Each cell argument must be a string or a number, {found}.")
+        raise InputTypeError(f"each cell argument must be a string or a number, {found}.")
     whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
     return str(int(value)) if whole else str(value)

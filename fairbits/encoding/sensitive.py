@@ -48,9 +48,13 @@ def sensitive_columns(sensitive_features: Any) -> dict[str, Any]:
     >>> list(sensitive_columns({"sex": ["F", "M"], "age": [20, 30]})), list(sensitive_columns(["F", "M"]))
     (['sex', 'age'], ['sensitive_features'])
     """
-    given = {"argument": "sensitive_features", "value": sensitive_features}
     if sensitive_features is None or isinstance(sensitive_features, str):
-        raise InputTypeError("is not a column.", **given, remedy="Pass one value per row.")
+        raise InputTypeError(
+            "is not a column.",
+            argument="sensitive_features",
+            value=sensitive_features,
+            remedy="Pass one value per row.",
+        )
     frame = as_frame(sensitive_features)
     if isinstance(sensitive_features, Mapping):
         pairs = [(key, one_column(values)) for key, values in sensitive_features.items()]

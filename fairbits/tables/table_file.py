@@ -248,6 +248,5 @@ def _doubts(column: pd.Series) -> list[str]:
 def _holds_dates(column: pd.Series) -> bool:
     """Return whether nearly all texts of a column are dates."""
     texts = _texts(column)
-    if not len(texts) or not texts.head(100).str.match(r"\d{4}-\d{2}-\d{2}").mean() >= DATE_SHARE:
-        return False
-    return bool(as_dates(texts).notna().mean() >= DATE_SHARE)
+    look = texts.head(100).str.match(r"\d{4}-\d{2}-\d{2}").mean()  # NaN if there are no texts
+    return bool(look >= DATE_SHARE and as_dates(texts).notna().mean() >= DATE_SHARE)

@@ -128,7 +128,7 @@ def _encoding(beginning: bytes, path: Path, encoding: str | None) -> str:
         raise InputError(f"{path} is empty.")
     for start, kind in BINARY_STARTS.items():
         if beginning.startswith(start):
-            raise InputError(f"{path} is {kind}, whatever its name says.", remedy="Save the table as CSV.")
+            raise InputError(f"{path} is {kind}, despite its name.", remedy="Save the table as CSV.")
     if encoding is None:
         return "utf-16" if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     try:
@@ -153,7 +153,7 @@ def _decimal(head: str, separator: str) -> str:
 def _separator(head: str, path: Path) -> str:
     """Return the separator that cuts the first lines into the most columns, the same number in each.
 
-    A space is one only if nothing else is, and if it cuts the first line like the others: it stands within values, too.
+    A space counts only if nothing else separates the columns, because values contain spaces, too.
     """
     lines = head.splitlines()[:SNIFFED_LINES]
     columns = {}
