@@ -26,7 +26,10 @@ class ColumnsMismatchError(InputError):
 
 
 def as_frame(table: Any) -> Any:
-    """Return a pandas, polars or pyarrow table as a frame of narwhals, anything else as it is."""
+    """Return a pandas, polars or pyarrow table as a frame of narwhals, anything else as it is.
+
+    `frame[:, i]` is a column and `frame[rows]` some rows, as of a 2-d array.
+    """
     if hasattr(table, "collect"):
         raise InputTypeError(f"This table is a {type(table).__name__}.", remedy="Pass the result of its collect().")
     try:
@@ -35,11 +38,6 @@ def as_frame(table: Any) -> Any:
         names = pd.Index(getattr(table, "column_names", table.columns))  # the first is pyarrow's
         twice = names[names.duplicated()][0]
         raise InputError(f"More than one column is named {twice!r}.", remedy="Rename or drop one of them.") from None
-
-
-def column_at(table: Any, position: int) -> Any:
-    """Return one column of a narwhals frame or 2-d array, as a pandas Series or a 1-d array."""
-    return one_column(table[:, position])
 
 
 def one_column(values: Any) -> Any:

@@ -6,7 +6,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding.columns import array_of, as_codes, as_frame, as_numbers, column_at, column_kind, take_rows
+from fairbits.encoding.columns import array_of, as_codes, as_frame, as_numbers, column_kind, one_column, take_rows
 from fairbits.encoding.sensitive import MAX_LABELS, check_length, default_names, sensitive_columns
 
 SAMPLE_ROWS = 2_000
@@ -57,9 +57,9 @@ def _overlaps(X: Any, sensitive: str, values: Any, named: bool) -> list[Overlap]
     sample, part = X[rows], take_rows(values, rows)  # a relation of all rows holds there, too
     found = []
     for position, name in enumerate(map(str, X.columns if isinstance(X, nw.DataFrame) else range(X.shape[1]))):
-        if named and name == sensitive and _all_codes(column_at(X, position))[1] > 1:
+        if named and name == sensitive and _all_codes(one_column(X[:, position]))[1] > 1:
             found.append(Overlap(name, sensitive, "has the name of"))
-        elif relation(column_at(sample, position), part) and (how := relation(column_at(X, position), values)):
+        elif relation(one_column(sample[:, position]), part) and (how := relation(one_column(X[:, position]), values)):
             found.append(Overlap(name, sensitive, how))
     return found
 

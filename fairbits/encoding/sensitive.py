@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding.columns import absent, as_codes, as_frame, as_numbers, column_at, column_kind, label, one_column
+from fairbits.encoding.columns import absent, as_codes, as_frame, as_numbers, column_kind, label, one_column
 from fairbits.errors import InputError, InputTypeError, InputWarning
 
 MAX_LABELS = 50
@@ -59,7 +59,7 @@ def sensitive_columns(sensitive_features: Any) -> dict[str, Any]:
     if isinstance(sensitive_features, Mapping):
         pairs = [(key, one_column(values)) for key, values in sensitive_features.items()]
     elif isinstance(frame, nw.DataFrame):
-        pairs = [(name, column_at(frame, i)) for i, name in enumerate(frame.columns)]
+        pairs = [(name, one_column(frame[:, i])) for i, name in enumerate(frame.columns)]
     else:
         pairs = _unframed(sensitive_features)
     columns = {str(name): values for name, values in pairs}

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairbits.encoding.column_features import KINDS, DroppedColumn, Feature, fitted_feature
-from fairbits.encoding.columns import ColumnsMismatchError, as_frame, column_at
+from fairbits.encoding.columns import ColumnsMismatchError, as_frame, one_column
 from fairbits.errors import InputError, InputTypeError
 
 
@@ -78,7 +78,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for position, name in enumerate(self._input_names()):
             try:
                 with _about(name):
-                    self.features_.append(fitted_feature(column_at(table, position), **rules))
+                    self.features_.append(fitted_feature(one_column(table[:, position]), **rules))
             except DroppedColumn as reason:
                 self.features_.append(None)
                 self.dropped_[str(name)] = str(reason)
@@ -95,7 +95,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for position, (name, feature) in enumerate(zip(self._input_names(), self.features_, strict=True)):
             if feature is not None:
                 with _about(name):
-                    feature.write(column_at(table, position), blocks[position])
+                    feature.write(one_column(table[:, position]), blocks[position])
         return out
 
     def get_feature_names_out(self, input_features=None):
@@ -167,9 +167,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         is_frame = isinstance(frame, nw.DataFrame)
         if is_frame and (frame.shape[0] < rows or not frame.shape[1]):
             raise InputError(f"The table has the shape {frame.shape}; it needs {rows} row(s) and 1 column at least.")
-        limits = {"ensure_min_samples": rows, "ensure_all_finite": False}
         kind = object if isinstance(X, (list, tuple)) else None  # keeps numbers beside text numbers
-        options = {"skip_check_array": True} if is_frame else {"dtype": kind, **limits}
+        options = {"ensure_min_samples": rows, "ensure_all_finite": False, "dtype": kind}
+        if is_frame:
+            options = {"skip_check_array": True}
         try:
             array = validate_data(self, X, reset=reset, **options)
         except TypeError as error:

@@ -23,7 +23,7 @@ HEAD_BYTES = 2**18  # looked at to find separator and names; the rest is only kn
 BLOCK_BYTES = 2**20
 
 
-class EncodingError(InputError):
+class TextEncodingError(InputError):
     """A file is not text in the `encoding` it was read with."""
 
     def __init__(self, path: Path, encoding: str, why: str, remedy: str):
@@ -111,9 +111,9 @@ def _checked_text(file: BinaryIO | gzip.GzipFile, path: Path, encoding: str | No
             where = before - left_over + error.start
             why = f"byte {where} is 0x{error.object[error.start]:02x}"
             remedy = "Save it as UTF-8, or pass encoding='latin-1'."
-            raise EncodingError(path, name, why, remedy) from None
+            raise TextEncodingError(path, name, why, remedy) from None
         except UnicodeError as error:
-            raise EncodingError(path, encoding, str(error), "Leave the encoding out, or try another.") from None
+            raise TextEncodingError(path, encoding, str(error), "Leave the encoding out, or try another.") from None
         if not before:
             head = text
         before += len(block)
