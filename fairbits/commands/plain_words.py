@@ -57,6 +57,8 @@ NAMES = (
     (r"(?<!')\bmax_epochs\b", "--epochs"),
     (r"(?<!')\bn_bins\b", "--bins"),
     (r"\bconfidence=", "--confidence "),
+    (r"\b(encoding|separator)='([^']*)'", r"--\1 \2"),
+    (r"\bseparator=\.\.\.", "--separator"),
 )
 
 

@@ -149,7 +149,7 @@ def _again(warning: warnings.WarningMessage, found: Audit) -> bool:
 
 def _with_names(message: str, names: np.ndarray) -> str:
     """Return a message with the names of encoded columns; the method itself knows their places only."""
-    return re.sub(r"column '(\d+)' of X", lambda found: f"column {str(names[int(found[1])])!r} of X", message)
+    return re.sub(r"(?<!sensitive )column '(\d+)'", lambda found: f"column {str(names[int(found[1])])!r}", message)
 
 
 def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:

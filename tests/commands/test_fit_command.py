@@ -106,7 +106,7 @@ def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, c
     frame.assign(title=np.where(frame.sex == "M", "Mr", "Ms")).to_csv(table, sep=";", index=False)
     run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m")
     out = " ".join(capsys.readouterr().out.split())
-    assert "column 'title=Mr' is one-to-one with sensitive column 'sex'" in out
+    assert "column 'title=Mr' is one-to-one with the sensitive column 'sex'" in out
     assert "Leave it out by --drop, unless the model is meant to see it." in out
     for name in ("model_card.md", "report.html", "audit.json"):
         assert "from X" not in (tmp_path / "m" / name).read_text(encoding="utf-8")
