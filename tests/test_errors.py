@@ -12,7 +12,7 @@ ERRORS = [
     InputTypeError("is text."),
     InputWarning("Look out."),
     MissingExtraError("A search", "experiments"),
-    SmallGroupError("M", "sex", 3, 10),
+    SmallGroupError("M", "sex", 3, 10, "Merge it."),
 ]
 
 
