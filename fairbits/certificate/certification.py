@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.pipeline import Pipeline
 from torch import Tensor
 
 from fairbits.certificate.certificate_record import Certificate, GroupBounds
 from fairbits.certificate.deviations import ASYMPTOTIC_ROWS, information_bound, one_set_deviation
 from fairbits.certificate.estimates import Estimates, estimates
-from fairbits.certificate.release import Release
+from fairbits.certificate.releasing import Release, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
 from fairbits.errors import InputError
 
@@ -148,17 +147,6 @@ def _read(source: Any, X: Any, sensitive_features: Any) -> tuple[Tensor, GroupEn
             f"{float(theta.min())} to {float(theta.max())}; pass code_probabilities, or an estimator and X."
         )
     return theta, GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=len(theta)), False
-
-
-def fitted_code(source: Any, X: Any) -> tuple[Any, Any]:
-    """Return the estimator inside a fitted pipeline or a choice among models, and the rows as it sees them."""
-    if isinstance(source, Pipeline):
-        return fitted_code(source[-1], source[:-1].transform(X) if X is not None and len(source) > 1 else X)
-    for name in ("estimator_", "best_estimator_"):
-        inner = getattr(source, name, None)
-        if hasattr(inner, "code_probabilities") or isinstance(inner, Pipeline):
-            return fitted_code(inner, X)
-    return source, X
 
 
 def check_fresh(estimator: Any, X: Any) -> None:

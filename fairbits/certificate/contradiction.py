@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairbits.certificate.deviations import one_set_deviation
 from fairbits.certificate.estimates import EXACT_WORK
-from fairbits.certificate.release import Release
+from fairbits.certificate.releasing import Release
 from fairbits.errors import InputError
 from fairbits.information import word_tables
 from fairbits.information.weighed_groups import group_weights

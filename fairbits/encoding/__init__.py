@@ -2,7 +2,7 @@
 
 from fairbits.encoding.group_encoder import GroupEncoder
 from fairbits.encoding.overlap import Overlap, sensitive_in_table
-from fairbits.encoding.seen_rows import ReleaseLedger, SeenRows, index_hashes, row_hashes, take_rows
+from fairbits.encoding.seen_rows import SeenRows, index_hashes, row_hashes, take_rows
 from fairbits.encoding.sensitive import BinnedSensitiveFeaturesWarning, check_length, sensitive_columns
 from fairbits.encoding.table_encoder import TableEncoder
 
@@ -10,7 +10,6 @@ __all__ = [
     "BinnedSensitiveFeaturesWarning",
     "GroupEncoder",
     "Overlap",
-    "ReleaseLedger",
     "SeenRows",
     "TableEncoder",
     "check_length",

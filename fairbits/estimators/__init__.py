@@ -4,7 +4,7 @@ from fairbits.estimators.base import InvariantClassifier
 from fairbits.estimators.bernoulli import BinaryBernoulliClassifier
 from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError
 from fairbits.estimators.coarse import fit_coarse_code
-from fairbits.estimators.code import CodeClassifier, RepeatedDrawWarning
+from fairbits.estimators.code import CodeClassifier
 from fairbits.estimators.concerns import CollapsedCodeWarning, SaturatedPenaltyWarning, VanishedClassWarning
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import MissingSensitiveFeaturesWarning, SensitiveFeatureInXWarning
@@ -22,7 +22,6 @@ __all__ = [
     "InvariantClassifier",
     "MissingSensitiveFeaturesWarning",
     "NotCertifiedError",
-    "RepeatedDrawWarning",
     "SaturatedPenaltyWarning",
     "SensitiveFeatureInXWarning",
     "TradeoffPath",

@@ -1,8 +1,6 @@
 """What the methods with a stochastic code share: the penalised loss, drawing, measuring."""
 
-import warnings
 from dataclasses import dataclass
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fairbits.certificate import Certificate, Release, certify, system_uniforms
-from fairbits.encoding import index_hashes
 from fairbits.errors import InputError
 from fairbits.estimators.base import InvariantClassifier, log_softmax
 from fairbits.estimators.cells import add_cells, independence_ratio, joint_groups, log_label_shares, weigh_cells
@@ -26,10 +23,6 @@ from fairbits.nn import CodeNet, Inputs, draw_bits
 from fairbits.training import Batch
 
 VALIDATION_DRAWS = 16  # of a code too wide for the exact expectation
-
-
-class RepeatedDrawWarning(UserWarning):
-    """Codes of the same rows were drawn a second time: who sees both learns more than is said about one."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -204,20 +197,21 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
         The averaged one is a function of the row itself: what is said about one draw does not cover it.
         """
-        return super().predict_proba(X) if self.prediction == "expected" else self.decode(self._release(X, Release()))
+        return super().predict_proba(X) if self.prediction == "expected" else self.sampled_proba(X)
 
     def sampled_proba(self, X) -> np.ndarray:
         """Return the class probabilities that the head gives to one fresh draw of each row.
 
-        For scoring, not for release: they name the code, and the draw is not entered in the ledger.
+        For scoring, not for release: they reveal the code, and the draw is not entered in any ledger.
         """
         return self.decode(Release().draw(self.code_probabilities(X), self._uniforms))
 
     def transform(self, X, *, draws: int = 1, eps: float = 0.0, coarse=None) -> np.ndarray:
         """Draw one code per row: fresh random bits at every call.  (n, draws * code_size) uint8
 
-        This is what may be handed on. Two draws of the same person tell more than one, and `code_probabilities` tell
-        everything: neither is covered by what is said about one draw. Drawing a table again warns.
+        One draw per person is what a certificate covers. Two draws of the same person reveal more than one, and
+        `code_probabilities` reveal everything. This keeps no record of whom it drew: to release codes use
+        `fairbits.release`, which refuses a second draw.
 
         Parameters
         ----------
@@ -231,21 +225,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
             raise InputError(
                 "set_output names the bits of one draw; use set_output(transform='default') for several draws or cells."
             )
-        return self._release(X, release)
-
-    def _release(self, X, release: Release) -> np.ndarray:
-        """Draw, enter the rows in the ledger, and warn if they were there."""
-        drawn = release.draw(self.code_probabilities(X), self._uniforms)
-        seeded = isinstance(self.random_state, Integral)
-        how = f"{self.random_state} {release.draws} {release.eps} {id(release.coarse)}" if seeded else None
-        if self.ledger_.enter(np.asarray(X), index_hashes(X), how):
-            warnings.warn(
-                f"Codes of these {len(drawn)} rows, or of many of them, have been drawn before. Two draws of the same "
-                "people tell more than one: hand on the first, or certify with draws=2.",
-                RepeatedDrawWarning,
-                stacklevel=4,
-            )
-        return drawn
+        return release.draw(self.code_probabilities(X), self._uniforms)
 
     def decode(self, codes) -> np.ndarray:
         """Return the class probabilities that the head gives to drawn codes.  (n, classes)

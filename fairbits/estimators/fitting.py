@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
-from fairbits.encoding import ReleaseLedger
 from fairbits.errors import InputError
 from fairbits.estimators.inputs import Table, read_table
 from fairbits.estimators.settings import check_settings
@@ -53,7 +52,7 @@ def fit_stack(
     parts = _check_rows(rows, len(estimators), table)
     for worker, part in zip(workers, parts, strict=True):
         _describe(worker, first, table)
-        worker.training_rows_, worker.ledger_ = table.seen(part), ReleaseLedger()
+        worker.training_rows_ = table.seen(part)
     replicas = [_replica(worker, table, part) for worker, part in zip(workers, parts, strict=True)]
     with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
         _train(first, table, replicas, hopeless, report)

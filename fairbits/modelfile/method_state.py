@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import fairbits
-from fairbits.encoding import GroupEncoder, ReleaseLedger, SeenRows
+from fairbits.encoding import GroupEncoder, SeenRows
 from fairbits.errors import InputError
 from fairbits.estimators import InvariantClassifier, check_settings
 from fairbits.modelfile.encoder_schema import GroupsState
@@ -50,7 +50,7 @@ def restored_method(state: MethodState, read_weights: ReadWeights) -> InvariantC
     model.classes_ = labels(state.classes)
     model.group_encoder_ = None if state.groups is None else restored_groups(state.groups)
     model.groups_ = [] if model.group_encoder_ is None else model.group_encoder_.names_
-    model.training_rows_, model.ledger_ = SeenRows.of_table(state.fingerprint), ReleaseLedger()
+    model.training_rows_ = SeenRows.of_table(state.fingerprint)
     model.history_ = [{k: float(v) if isinstance(v, str) else v for k, v in epoch.items()} for epoch in state.history]
     model.best_epoch_, model.n_iter_ = state.best_epoch, model.history_[-1]["epoch"] + 1
     model.net_ = _network(model, read_weights)

@@ -232,7 +232,6 @@ def test_no_seed_and_no_row_enters_the_file(seed, tmp_path):
     assert not [part for part in hidden if part in content]
     assert loaded.training_rows_.hashes is None
     assert loaded.training_rows_.index is None
-    assert not loaded.ledger_.tables
     assert not np.array_equal(loaded.transform(frame), fairbits.load(tmp_path / "model").transform(frame))  # fresh bits
 
 
