@@ -69,7 +69,7 @@ def test_no_row_can_be_read_from_it_nor_compared_between_models(tmp_path):
 def test_what_was_entered_survives_kill_9_at_any_moment(tmp_path):
     """A child enters one batch after another and reports each; it is killed somewhere, again and again."""
     done = 0
-    for moment in np.random.default_rng(0).uniform(0.001, 0.1, 15):
+    for trial, moment in enumerate(np.random.default_rng(0).uniform(0.001, 0.1, 15)):
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -80,17 +80,18 @@ def test_what_was_entered_survives_kill_9_at_any_moment(tmp_path):
             finally:
                 os._exit(1)
         os.close(writing)
+        seen = len(os.read(reading, 1)) if trial % 2 else 0  # in every other trial one batch is done for certain
         time.sleep(moment)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         with os.fdopen(reading, "rb") as reports:
-            reported = done + len(reports.read())
+            reported = done + seen + len(reports.read())
         found = [draws(tmp_path, [b"%d %d" % (batch, i) for i in range(200)]) for batch in range(reported + 2)]
         assert all(batch == [1] * 200 for batch in found[:reported])
         assert found[reported] in ([0] * 200, [1] * 200)  # a batch as a whole, or nothing of it
         assert found[reported + 1] == [0] * 200
         done = reported + (found[reported] == [1] * 200)
-    assert done > 0
+    assert done >= 7
 
 
 def test_an_error_leaves_the_ledger_as_it_was(tmp_path):
@@ -118,7 +119,7 @@ def test_damage_is_never_taken_for_an_empty_ledger(tmp_path):
             sentences.append(str(error))
         else:
             assert found == ([1] * 5, expected.tolist())
-    assert len(sentences) > 100
+    assert len(sentences) > 50
     assert all("is damaged, or not the ledger of" in text or "cannot be written" in text for text in sentences)
     (tmp_path / NAME).write_bytes(whole)
     assert draws(tmp_path, NAMES[:5]) == [1] * 5
