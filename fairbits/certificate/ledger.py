@@ -55,7 +55,7 @@ class Ledger:
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
-            raise self._unwritable(error.strerror) from None
+            raise self._unwritable(str(error.strerror)) from None
         self._db = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
         try:
             with self.locked():
