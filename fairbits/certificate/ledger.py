@@ -53,10 +53,12 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str], bits: int, people: Sequence[str] = (), *, wait: float = 30.0):
         self.path, self.bits, self.people = Path(path), bits, list(people)
         try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-        except OSError as error:
-            raise self._unwritable(str(error.strerror)) from None
-        self._db = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
+            # A ledger that is there is not opened here: closing it would drop the locks that this process has on it.
+            if not self.path.exists():
+                self.path.touch(0o600)
+            self._db = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise self._unwritable(str(error)) from None
         try:
             with self.locked():
                 self.key = self._read_key() if self.path.stat().st_size else self._start()

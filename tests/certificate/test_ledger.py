@@ -3,6 +3,8 @@
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import suppress
 
@@ -160,6 +162,16 @@ def test_a_second_program_waits_and_then_gets_a_sentence(tmp_path):
             second.enter(second.number(NAMES), np.zeros((50, 2), np.uint8))
         with first.locked():
             assert (first.draws(first.number(NAMES)) == 1).all()
+
+
+def test_opening_a_ledger_twice_does_not_let_another_program_in(tmp_path):
+    """Closing a file drops the locks that its process has on it, whoever in the process took them."""
+    with Ledger(tmp_path / NAME, 12) as first, first.locked():
+        with pytest.raises(ValueError, match="Another program"):
+            Ledger(tmp_path / NAME, 12, wait=0.01)
+        other = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0.01).execute('BEGIN IMMEDIATE')"
+        ended = subprocess.run([sys.executable, "-c", other, tmp_path / NAME], capture_output=True, text=True)
+        assert "database is locked" in ended.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
