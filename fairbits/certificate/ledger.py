@@ -59,9 +59,10 @@ class Ledger:
             self._db = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
         except (OSError, sqlite3.OperationalError) as error:
             raise self._unwritable(str(error)) from None
+        self.key = secrets.token_bytes(32)  # of a ledger that has nobody in it yet
         try:
             with self.locked():
-                self.key = self._read_key() if self.path.stat().st_size else self._start()
+                pass
         except BaseException:
             self.close()
             raise
@@ -82,8 +83,11 @@ class Ledger:
         try:
             self._db.execute("PRAGMA synchronous=EXTRA")
             self._db.execute("BEGIN IMMEDIATE")
+            self._started = self.path.stat().st_size > 0
+            if self._started:
+                self.key = self._read_key()
             yield
-            self._db.execute("COMMIT")
+            self._db.execute("COMMIT" if self._started else "ROLLBACK")  # an empty file stays empty
         except sqlite3.ProgrammingError:
             raise
         except sqlite3.Error as error:
@@ -127,6 +131,8 @@ class Ledger:
 
         `draws` is how many each person gets, `kind` a number for the kind of release.
         """
+        if not self._started and len(rows):
+            self._start()
         order = np.argsort(rows)
         new = np.zeros(len(rows), _entry(codes.shape[1]))
         new["row"], new["draws"], new["kind"], new["code"] = rows[order], draws, kind, codes[order]
@@ -142,7 +148,7 @@ class Ledger:
             self._write(part, width, merged[np.argsort(merged["row"])].tobytes())
 
     def _read(self, part: int) -> np.ndarray:
-        width, content = self._content(part)
+        width, content = self._content(part) if self._started else (0, b"")
         return np.frombuffer(content, _entry(width))
 
     def _content(self, part: int) -> tuple[int, bytes]:
@@ -155,13 +161,12 @@ class Ledger:
         row = part, width, _checksum(part, width, content), content
         self._db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", row)
 
-    def _start(self) -> bytes:
-        key = secrets.token_bytes(32)
+    def _start(self) -> None:
         self._db.execute(TABLE)
-        self._write(HEADER, 0, json.dumps({**self._header(), "key": key.hex()}).encode())
+        self._write(HEADER, 0, json.dumps({**self._header(), "key": self.key.hex()}).encode())
         for part in range(PARTS):
             self._write(part, 0, b"")
-        return key
+        self._started = True
 
     def _header(self) -> dict[str, Any]:
         return {"format": FORMAT, "version": VERSION, "bits": self.bits, "people": self.people}

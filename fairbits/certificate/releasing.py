@@ -248,8 +248,8 @@ def release(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> from fairbits import BinaryMIClassifier
-    >>> X, y = np.eye(4).repeat(25, 0), np.arange(100) % 2
-    >>> model = BinaryMIClassifier(max_epochs=1, min_steps=0).fit(X, y, sensitive_features=y)
+    >>> X, s = np.eye(2).repeat(50, 0), np.arange(100) % 2
+    >>> model = BinaryMIClassifier(gamma=0, random_state=0).fit(X, X[:, 0], sensitive_features=s)
     >>> with TemporaryDirectory() as folder:
     ...     first = release(model, X, ledger=f"{folder}/released.ledger")
     ...     again = release(model, X, ledger=f"{folder}/released.ledger", repeated="reuse")
@@ -300,7 +300,7 @@ def release_pieces(
         raise InputError(
             f"is more than the certificate covers ({certified_draws}).", argument="draws", value=what.draws
         )
-    numbers, drawn, done = [], [], 0
+    key, numbers, drawn, done = ledger.key, [], [], 0
     for rows, names in pieces:
         content = _row_contents(rows) if names is None else _identifiers(names, done)
         numbers.append(ledger.number(content))
@@ -317,6 +317,8 @@ def release_pieces(
     kind = zlib.crc32(json.dumps(what.to_dict(m)).encode())
     numbered = repeats_apart(rows)
     with ledger.locked():
+        if ledger.key != key:
+            raise InputError("Another program has just started this ledger.", remedy="Please try again.")
         known = ledger.find(numbered)
         before = known["draws"].astype(np.int64)
         spent = int((before + what.draws > certified_draws).sum())

@@ -105,6 +105,18 @@ def test_an_error_leaves_the_ledger_as_it_was(tmp_path):
         assert ledger.draws(ledger.number(NAMES)).tolist() == [1] * 2 + [0] * 48
 
 
+def test_nothing_is_written_before_somebody_is_entered(tmp_path):
+    with Ledger(tmp_path / NAME, 12) as first, Ledger(tmp_path / NAME, 12) as second:
+        with first.locked():
+            assert not first.draws(first.number(NAMES)).any()
+            first.enter(first.number([]), np.zeros((0, 2), np.uint8))
+        assert (tmp_path / NAME).stat().st_size == 0
+        with second.locked():
+            second.enter(second.number(NAMES), np.zeros((50, 2), np.uint8))
+        with first.locked():  # it takes over the key of who was first
+            assert first.draws(first.number(NAMES)).all()
+
+
 def test_damage_is_never_taken_for_an_empty_ledger(tmp_path):
     """Every byte is changed in turn: an error, or the byte means nothing and everybody is still known."""
     enter(tmp_path, NAMES[:3], 0)
