@@ -4,6 +4,7 @@ from .auditing.audit_record import Audit as Audit
 from .auditing.auditor import audit as audit
 from .certificate.certificate_record import Certificate as Certificate
 from .certificate.certification import certify as certify
+from .certificate.releasing import release as release
 from .encoding.table_encoder import TableEncoder as TableEncoder
 from .errors import InputError as InputError
 from .estimators.binary import BinaryBernoulliClassifier as BinaryBernoulliClassifier

@@ -9,11 +9,11 @@ from fairbits.certificate import Certificate
 
 @dataclass(frozen=True)
 class Leakage:
-    """What the released representation tells about one sensitive column, in bits."""
+    """What the released representation reveals about one sensitive column, in bits."""
 
     column: str
     rows: dict[str, int]  # per group
-    entropy: float  # H(S), the most that can be told
+    entropy: float  # H(S), the most that can be revealed
     each_bit: tuple[float, ...] | None  # I(T_i;S)
     total: float | None  # their sum: neither above nor below the joint information in general
     joint: float | None  # I(T;S) of these rows; above the population's in expectation
@@ -22,7 +22,7 @@ class Leakage:
 
 @dataclass(frozen=True)
 class Adversary:
-    """How well the groups of a column can be told apart from the release: what is reached and what cannot be passed."""
+    """How well the groups of a column can be guessed from the release: what a probe reaches, and what nobody can."""
 
     column: str
     reached: float  # the best probe of the release has at least this balanced accuracy, for all its probes together
@@ -33,7 +33,7 @@ class Adversary:
 
 @dataclass(frozen=True)
 class Audit:
-    """What a representation does, what it tells about the sensitive columns, and what is not known about it."""
+    """What a representation does, what it reveals about the sensitive columns, and what is not known about it."""
 
     subject: str
     rows: int
@@ -54,56 +54,35 @@ class Audit:
         return {**vars(self), **parts, "concerns": list(self.concerns), "certificate": certificate}
 
     def __str__(self) -> str:
-        parts = [
-            f"Audit of {self.subject} on {self.rows} rows",
-            *([_task_text(self.task, self.intervals)] if self.task else []),
-            *(_leakage_text(leakage) for leakage in self.leakage),
-            *([str(self.certificate)] if self.certificate else []),
-            _probe_table(self.probes, self.confidence),
-            *(_adversary_text(adversary, self.confidence) for adversary in self.adversaries),
-            *(f"Not available, {name}: {reason}" for name, reason in self.unavailable.items()),
-            *(f"Concern: {text}" for text in self.concerns),
-        ]
-        return "\n".join(part for part in parts if part)
-
-
-def _task_text(task: dict[str, float], intervals: dict[str, tuple[float, float]]) -> str:
-    shown = {name: f" [{low:.4f}, {high:.4f}]" for name, (low, high) in intervals.items()}
-    return "Task: " + ", ".join(f"{name} {value:.4f}{shown.get(name, '')}" for name, value in task.items())
-
-
-def _leakage_text(leakage: Leakage) -> str:
-    groups = ", ".join(f"{name} {n}" for name, n in leakage.rows.items())
-    text = f"Leakage about {leakage.column} (H(S) = {leakage.entropy:.4f} bits; rows: {groups})"
-    if leakage.joint is not None:
-        text += f"\n  the whole code: {leakage.joint:.4f} bits on these rows, {leakage.lower:.4f} on held-out halves"
-    if leakage.each_bit is not None:
-        bits = " ".join(f"{value:.4f}" for value in leakage.each_bit)
-        text += f"\n  each bit alone: {bits}; sum {leakage.total:.4f}, which bounds nothing"
-    return text
-
-
-def _probe_table(probes: tuple[ProbeResult, ...], confidence: float) -> str:
-    if not probes:
-        return ""
-    lines = [
-        f"Probes that try to recover S (intervals at {confidence:g}; AUC with permuted groups up to, with training "
-        "groups shuffled, p-value; balanced accuracy)"
-    ]
-    for p in probes:
-        lines.append(
-            f"  {p.column:<12} {p.view:<10} {p.model:<10} AUC {p.auc:.4f} [{p.auc_low:.4f}, {p.auc_high:.4f}]  "
-            f"permuted {p.permuted_auc_high:.4f}  shuffled {p.shuffled_auc:.4f}  p {p.p_value:.3f}  balanced accuracy "
-            f"{p.balanced_accuracy:.4f} [{p.balanced_accuracy_low:.4f}, {p.balanced_accuracy_high:.4f}]"
-        )
-    return "\n".join(lines)
-
-
-def _adversary_text(adversary: Adversary, confidence: float) -> str:
-    most = "nothing is certified" if adversary.at_most is None else f"nobody passes {adversary.at_most:.4f}"
-    if adversary.reached > adversary.chance:
-        found = f"Who sees the release tells {adversary.column} with a balanced accuracy of at least "
-        found += f"{adversary.reached:.4f} ({adversary.by})"
-    else:
-        found = f"No probe surely tells {adversary.column} better than a guess ({adversary.chance:.4f})"
-    return f"{found}; {most} (confidence {confidence:g} each)."
+        lines = [f"Audit of {self.subject} on {self.rows} rows"]
+        if self.task:
+            ends = {name: f" [{low:.4f}, {high:.4f}]" for name, (low, high) in self.intervals.items()}
+            lines.append("Task: " + ", ".join(f"{name} {x:.4f}{ends.get(name, '')}" for name, x in self.task.items()))
+        for leak in self.leakage:
+            groups = ", ".join(f"{name} {n}" for name, n in leak.rows.items())
+            lines.append(f"Leakage about {leak.column} (H(S) = {leak.entropy:.4f} bits; rows: {groups})")
+            if leak.joint is not None:
+                lines.append(f"  whole code: {leak.joint:.4f} bits on these rows, {leak.lower:.4f} on held-out halves")
+            if leak.each_bit is not None:
+                bits = " ".join(f"{value:.4f}" for value in leak.each_bit)
+                lines.append(f"  each bit alone: {bits}; sum {leak.total:.4f}, which bounds nothing")
+        lines += [str(self.certificate)] if self.certificate else []
+        if self.probes:
+            lines.append(
+                f"Probes that try to recover S ({self.confidence:.0%} intervals; 'permuted': 95% of the AUCs with "
+                "permuted groups are below; 'shuffled': AUC after training on shuffled groups)"
+            )
+        for p in self.probes:
+            lines.append(
+                f"  {p.column:<12} {p.view:<10} {p.model:<10} AUC {p.auc:.4f} [{p.auc_low:.4f}, {p.auc_high:.4f}]  "
+                f"permuted {p.permuted_auc_high:.4f}  shuffled {p.shuffled_auc:.4f}  p {p.p_value:.3f}  balanced "
+                f"accuracy {p.balanced_accuracy:.4f} [{p.balanced_accuracy_low:.4f}, {p.balanced_accuracy_high:.4f}]"
+            )
+        for a in self.adversaries:
+            found = f"No probe beats chance ({a.chance:.4f}) at guessing {a.column}"
+            if a.reached > a.chance:
+                found = f"The probe {a.by} guesses {a.column} with a balanced accuracy of at least {a.reached:.4f}"
+            most = "nothing is certified" if a.at_most is None else f"nobody can exceed {a.at_most:.4f}"
+            lines.append(f"{found}; {most} ({self.confidence:.0%} confidence each).")
+        lines += [f"Not available, {name}: {reason}" for name, reason in self.unavailable.items()]
+        return "\n".join([*lines, *(f"Warning: {text}" for text in self.concerns)])

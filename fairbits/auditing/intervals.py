@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from scipy.stats import norm, rankdata
+from scipy.stats import binomtest, norm, rankdata
 
 
 def one_vs_rest(posterior: np.ndarray) -> np.ndarray:
@@ -11,15 +11,10 @@ def one_vs_rest(posterior: np.ndarray) -> np.ndarray:
     return posterior[:, 1:] * [-1, 1] if posterior.shape[1] == 2 else posterior
 
 
-def ranks_of(scores: np.ndarray) -> np.ndarray:
-    """Return the rank of each row in every column, ties in the middle, (n, K)."""
-    return rankdata(scores, axis=0)
-
-
 def macro_auc(ranks: np.ndarray, groups: np.ndarray) -> float:
     """Return the mean over groups of the AUC of a group against the rest, from ranks of the scores, (n, K).
 
-    >>> macro_auc(ranks_of(one_vs_rest(np.array([[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]]))), np.array([0, 0, 1]))
+    >>> macro_auc(rankdata(one_vs_rest(np.array([[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])), axis=0), np.array([0, 0, 1]))
     0.75
     """
     counts = np.bincount(groups)
@@ -32,34 +27,23 @@ def auc_interval(scores: np.ndarray, groups: np.ndarray, confidence: float) -> t
 
     DeLong's variance, the sum over rows of (placement - AUC)^2 / rows^2, where a row's placement is the share of the
     other side that it is ordered right with; for more than two groups a row counts with the sum of its terms against
-    every group. Each group is given two more rows, one with all placements 0 and one with 1, so that no interval is of
-    zero width, nor narrower than DeLong's.
+    every group. Each group is given two more rows, one with all placements 0 and one with 1, so that no interval has
+    zero width, nor is narrower than DeLong's.
     """
-    auc, terms, ends = _delong_terms(scores, groups)
-    margin = norm.isf((1 - confidence) / 2) * math.sqrt(np.sum(terms**2) + np.sum(ends**2))
-    return max(float(auc - margin), 0.0), min(float(auc + margin), 1.0)
-
-
-def _delong_terms(scores: np.ndarray, groups: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the macro AUC, what each row adds to its error (n,), and what rows of placement 0 and 1 would, (2, K)."""
     k = scores.shape[1]
     auc, terms, ends = 0.0, np.zeros(len(groups)), np.zeros((2, k))
     for group, score in enumerate(scores.T):
         own = groups == group
-        placement = _placements(score, own)
+        below = rankdata(score)  # rows of the other side below a row, ties counting half
+        for side in (own, ~own):
+            below[side] -= rankdata(score[side])
+        placement = np.where(own, below / np.sum(~own), 1 - below / np.sum(own))
         mean, n = placement[own].mean(), own.sum()
         auc += mean / k
         terms += (placement - mean) / np.where(own, n, len(own) - n) / k
         ends += np.array([[0 - mean], [1 - mean]]) / np.where(np.arange(k) == group, n, len(own) - n) / k
-    return auc, terms, ends
-
-
-def _placements(score: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return the share of the other side's rows that a row is ordered right with, ties counting half, (n,)."""
-    below = rankdata(score)
-    below[own] -= rankdata(score[own])
-    below[~own] -= rankdata(score[~own])
-    return np.where(own, below / np.sum(~own), 1 - below / np.sum(own))
+    margin = norm.isf((1 - confidence) / 2) * math.sqrt(np.sum(terms**2) + np.sum(ends**2))
+    return max(float(auc - margin), 0.0), min(float(auc + margin), 1.0)
 
 
 def balanced_accuracy_interval(hits: np.ndarray, counts: np.ndarray, confidence: float) -> tuple[float, float]:
@@ -71,17 +55,16 @@ def balanced_accuracy_interval(hits: np.ndarray, counts: np.ndarray, confidence:
     >>> round(low, 3), round(high, 3)
     (0.95, 1.0)
     """
-    z2, rate = norm.isf((1 - confidence) / 2) ** 2, hits / counts
-    centre = (hits + z2 / 2) / (counts + z2)
-    margin = np.sqrt(z2 * (hits * (1 - rate) + z2 / 4)) / (counts + z2)
-    below, above = np.linalg.norm([rate - centre + margin, centre + margin - rate], axis=1) / len(counts)
+    tests = [binomtest(int(k), int(n)) for k, n in zip(hits, counts, strict=True)]
+    rate, ends = hits / counts, np.array([test.proportion_ci(confidence, "wilson") for test in tests])
+    below, above = np.linalg.norm(ends - rate[:, None], axis=0) / len(counts)
     return float(rate.mean() - below), float(rate.mean() + above)
 
 
 def score_intervals(probabilities: np.ndarray, labels: np.ndarray, confidence: float) -> dict[str, tuple[float, float]]:
     """Return two-sided confidence intervals of the accuracy and the AUC of predicted probabilities (n, classes).
 
-    Of the accuracy Wilson's, of the AUC DeLong's as in `auc_interval`; that of a class which is not there is unknown.
+    Wilson's for the accuracy, DeLong's for the AUC as in `auc_interval`, which is left out if a class has no rows.
 
     Parameters
     ----------
@@ -91,8 +74,9 @@ def score_intervals(probabilities: np.ndarray, labels: np.ndarray, confidence: f
     >>> {name: (round(low, 3), round(high, 3)) for name, (low, high) in found.items()}
     {'accuracy': (0.963, 1.0), 'auc': (0.945, 1.0)}
     """
-    hits, rows = np.array([np.sum(probabilities.argmax(1) == labels)]), np.array([len(labels)])
-    found = {"accuracy": balanced_accuracy_interval(hits, rows, confidence)}
+    right = int(np.sum(probabilities.argmax(1) == labels))
+    accuracy = binomtest(right, len(labels)).proportion_ci(confidence, "wilson")
+    found = {"accuracy": (float(accuracy.low), float(accuracy.high))}
     if (np.bincount(labels, minlength=probabilities.shape[1]) > 0).all():
         found["auc"] = auc_interval(one_vs_rest(probabilities), labels, confidence)
     return found

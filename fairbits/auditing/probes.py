@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -17,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
-from fairbits.auditing.intervals import auc_interval, balanced_accuracy_interval, macro_auc, one_vs_rest, ranks_of
+from fairbits.auditing.intervals import auc_interval, balanced_accuracy_interval, macro_auc, one_vs_rest
 from fairbits.certificate.deviations import one_set_deviation
 from fairbits.errors import InputError
 
@@ -40,32 +42,12 @@ class _Neighbours(KNeighborsClassifier):
         return super().fit(X, y)
 
 
-def _logistic(seed: int) -> Any:
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-
-
-def _boosting(seed: int) -> Any:
-    return HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
-
-
-def _forest(seed: int) -> Any:
-    return RandomForestClassifier(1000, n_jobs=1, random_state=seed)
-
-
-def _mlp(seed: int) -> Any:
-    return make_pipeline(StandardScaler(), _Network((64,), n_iter_no_change=15, random_state=seed))
-
-
-def _neighbours(seed: int) -> Any:
-    return make_pipeline(StandardScaler(), _Neighbours(n_jobs=1))
-
-
 PROBES: dict[str, Callable[[int], Any]] = {
-    "logistic": _logistic,
-    "boosting": _boosting,
-    "forest": _forest,  # the paper's probe
-    "mlp": _mlp,
-    "neighbours": _neighbours,
+    "logistic": lambda seed: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+    "boosting": lambda seed: HistGradientBoostingClassifier(early_stopping=False, random_state=seed),
+    "forest": lambda seed: RandomForestClassifier(1000, n_jobs=1, random_state=seed),  # the paper's probe
+    "mlp": lambda seed: make_pipeline(StandardScaler(), _Network((64,), n_iter_no_change=15, random_state=seed)),
+    "neighbours": lambda seed: make_pipeline(StandardScaler(), _Neighbours(n_jobs=1)),
 }
 QUICK = ("logistic", "boosting")
 FULL = tuple(PROBES)
@@ -73,37 +55,23 @@ FULL = tuple(PROBES)
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What one probe finds in one view of a representation about one sensitive column; all scores on test rows.
-
-    Attributes
-    ----------
-    model, view, column : names of the probe, of what it was given, and of what it had to find
-    rows : test rows
-    auc, auc_low, auc_high : AUC of the group (more than two: the mean of each against the rest), two-sided interval
-    balanced_accuracy, balanced_accuracy_low, balanced_accuracy_high : mean over groups of the share of rows recognised,
-        two-sided interval
-    proved_balanced_accuracy : an adversary reaches at least this much: one-sided, holds at any number of rows
-    permuted_auc, permuted_auc_high : mean and 95 % quantile of the AUC for permuted test groups
-    p_value : of an AUC as large as this if the representation told nothing
-    shuffled_auc : AUC of the probe trained on shuffled groups: 0.5 on average, but one training on a few telling bits
-        may by chance point along or against them
-    """
+    """What one probe finds in one view of a representation about one sensitive column; all scores on test rows."""
 
     model: str
-    view: str
-    column: str
+    view: str  # what the probe was given
+    column: str  # what it had to find
     rows: int
-    auc: float
-    auc_low: float
+    auc: float  # of more than two groups the mean of each against the rest
+    auc_low: float  # two-sided interval
     auc_high: float
-    balanced_accuracy: float
-    balanced_accuracy_low: float
+    balanced_accuracy: float  # mean over groups of the share of rows recognised
+    balanced_accuracy_low: float  # two-sided interval
     balanced_accuracy_high: float
-    proved_balanced_accuracy: float
-    permuted_auc: float
-    permuted_auc_high: float
-    p_value: float
-    shuffled_auc: float
+    proved_balanced_accuracy: float  # one-sided lower bound, valid at any number of rows
+    permuted_auc: float  # mean of the AUC for permuted test groups
+    permuted_auc_high: float  # its 95 % quantile
+    p_value: float  # of an AUC this large if the representation revealed nothing
+    shuffled_auc: float  # of the probe trained on shuffled groups: 0.5 on average, if few bits further off by chance
 
 
 def run_probes(
@@ -138,42 +106,58 @@ def run_probes(
     >>> found.rows, round(found.auc, 2), found.proved_balanced_accuracy > 0.7
     (1001, 0.94, True)
     """
-    _check(models, confidence, n_permutations)
+    if isinstance(models, str) or not len(models) or not set(models) <= set(PROBES):
+        raise InputError(f"must be a list of names out of {list(PROBES)}.", argument="models", value=models)
+    if not 0 < confidence < 1:
+        raise InputError("must lie between 0 and 1, such as 0.95.", argument="confidence", value=confidence)
+    if n_permutations < 1:
+        raise InputError("must be at least 1.", argument="n_permutations", value=n_permutations)
     Z, s = check_array(Z, dtype=float), _checked_groups(groups)
     if len(Z) != len(s):
-        raise InputError(f"Z has {len(Z)} rows and groups has {len(s)}; pass one group number per row.")
+        raise InputError(f"Z has {len(Z)} rows and groups has {len(s)}.", remedy="Pass one group number per row.")
     first = halves(s, random_state) if train is None else _checked_halves(train, s)
     data = Z[first], s[first], Z[~first], s[~first]
     together = 1 - (1 - confidence) / len(models)
-    names: dict[str, Any] = {"view": view, "column": column}
-    return [_probe(name, names, *data, confidence, together, n_permutations, random_state) for name in models]
+    found = {name: _probe(name, *data, confidence, together, n_permutations, random_state) for name in models}
+    return [ProbeResult(model=name, view=view, column=column, **scores) for name, scores in found.items()]
 
 
 def halves(groups: np.ndarray, random_state: int) -> np.ndarray:
     """Draw half of every group, (n,) bool; of an odd number of rows the smaller half."""
     rows = np.random.default_rng(random_state).permutation(len(groups))
-    rows = rows[np.argsort(groups[rows], kind="stable")]
-    counts = np.bincount(groups)
-    within = np.arange(len(groups)) - np.repeat(np.cumsum(counts) - counts, counts)
     drawn = np.zeros(len(groups), dtype=bool)
-    drawn[rows] = within % 2 == 1
+    drawn[rows] = pd.Series(rows).groupby(groups[rows]).cumcount() % 2 == 1
     return drawn
 
 
-def _probe(name, names, Z, s, Z_test, s_test, confidence, together, n_permutations, random_state) -> ProbeResult:
+def _probe(name, Z, s, Z_test, s_test, confidence, together, n_permutations, random_state) -> dict[str, Any]:
+    """Train a probe and return its scores."""
     rng = np.random.default_rng([random_state, *name.encode()])
     seed = int(rng.integers(2**31))
     posterior = _posterior(PROBES[name](seed), Z, s, Z_test)
     shuffled = _posterior(PROBES[name](seed), Z, rng.permutation(s), Z_test)
+    ranks = rankdata(one_vs_rest(posterior), axis=0)
+    auc = macro_auc(ranks, s_test)
+    auc_low, auc_high = auc_interval(one_vs_rest(posterior), s_test, confidence)
+    permuted = np.array([macro_auc(ranks, rng.permutation(s_test)) for _ in range(n_permutations)])
     decision = (posterior / np.bincount(s)).argmax(1)  # as if all groups were equally frequent
-    return ProbeResult(
-        model=name,
-        **names,
-        rows=len(s_test),
-        **_auc_scores(one_vs_rest(posterior), s_test, confidence, n_permutations, rng),
-        **_accuracy_scores(decision, s_test, confidence, together),
-        shuffled_auc=macro_auc(ranks_of(one_vs_rest(shuffled)), s_test),
-    )
+    counts, hits = np.bincount(s_test), np.bincount(s_test, weights=decision == s_test)
+    accuracy, chance = float(np.mean(hits / counts)), 1 / len(counts)
+    low, high = balanced_accuracy_interval(hits, counts, confidence)
+    return {
+        "rows": len(s_test),
+        "auc": auc,
+        "auc_low": auc_low,
+        "auc_high": auc_high,
+        "balanced_accuracy": accuracy,
+        "balanced_accuracy_low": low,
+        "balanced_accuracy_high": high,
+        "proved_balanced_accuracy": max(accuracy - one_set_deviation(counts, chance, 1 - together), chance),
+        "permuted_auc": float(permuted.mean()),
+        "permuted_auc_high": float(np.quantile(permuted, 0.95)),
+        "p_value": float((1 + np.sum(permuted >= auc - 1e-12)) / (1 + n_permutations)),
+        "shuffled_auc": macro_auc(rankdata(one_vs_rest(shuffled), axis=0), s_test),
+    }
 
 
 def _posterior(model: Any, Z: np.ndarray, s: np.ndarray, Z_test: np.ndarray) -> np.ndarray:
@@ -181,48 +165,8 @@ def _posterior(model: Any, Z: np.ndarray, s: np.ndarray, Z_test: np.ndarray) -> 
     distinct, row = np.unique(Z_test, axis=0, return_inverse=True)
     # One thread: on a busy machine the threads of boosting wait for one another, minutes instead of a second.
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the scores tell what a probe that stopped has reached
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the scores show how far it got
         return model.fit(Z, s).predict_proba(distinct)[row]
-
-
-def _auc_scores(scores, s, confidence, n_permutations, rng) -> dict[str, Any]:
-    ranks = ranks_of(scores)
-    auc = macro_auc(ranks, s)
-    low, high = auc_interval(scores, s, confidence)
-    permuted = np.array([macro_auc(ranks, rng.permutation(s)) for _ in range(n_permutations)])
-    return {
-        "auc": auc,
-        "auc_low": low,
-        "auc_high": high,
-        "permuted_auc": float(permuted.mean()),
-        "permuted_auc_high": float(np.quantile(permuted, 0.95)),
-        "p_value": float((1 + np.sum(permuted >= auc - 1e-12)) / (1 + n_permutations)),
-    }
-
-
-def _accuracy_scores(decision: np.ndarray, s: np.ndarray, confidence: float, together: float) -> dict[str, Any]:
-    counts = np.bincount(s)
-    hits = np.bincount(s, weights=decision == s)
-    accuracy = float(np.mean(hits / counts))
-    low, high = balanced_accuracy_interval(hits, counts, confidence)
-    share = 1 / len(counts)
-    return {
-        "balanced_accuracy": accuracy,
-        "balanced_accuracy_low": low,
-        "balanced_accuracy_high": high,
-        # guessing reaches one share
-        "proved_balanced_accuracy": max(accuracy - one_set_deviation(counts, share, 1 - together), share),
-    }
-
-
-def _check(models: Sequence[str], confidence: float, n_permutations: int) -> None:
-    unknown = [name for name in models if name not in PROBES]
-    if isinstance(models, str) or unknown or not len(models):
-        raise InputError(f"models={models!r} must be a list of names out of {list(PROBES)}.")
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence={confidence!r} must lie between 0 and 1, such as 0.95.")
-    if n_permutations < 1:
-        raise InputError(f"n_permutations={n_permutations!r} must be at least 1.")
 
 
 def _checked_groups(groups: Any) -> np.ndarray:
@@ -232,8 +176,8 @@ def _checked_groups(groups: Any) -> np.ndarray:
     s = s.astype(np.int64)
     counts = np.bincount(s)
     if len(counts) < 2:
-        raise InputError("All rows are of group 0; a probe needs two groups to tell apart.")
-    _check_counts(counts, 2, "of the rows")
+        raise InputError("All rows are of group 0; a probe needs two groups.")
+    _check_counts(counts, 2, "rows")
     return s
 
 
@@ -241,7 +185,7 @@ def _checked_halves(train: Any, s: np.ndarray) -> np.ndarray:
     first = np.asarray(train)
     if first.shape != s.shape or first.dtype != bool:
         raise InputError(f"train must be bool of shape {s.shape}; it is {first.dtype} of shape {first.shape}.")
-    for half, name in ((first, "of the training rows"), (~first, "of the test rows")):
+    for half, name in ((first, "training rows"), (~first, "test rows")):
         _check_counts(np.bincount(s[half], minlength=s.max() + 1), 1, name)
     return first
 
@@ -250,6 +194,7 @@ def _check_counts(counts: np.ndarray, least: int, where: str) -> None:
     small = {group: int(n) for group, n in enumerate(counts) if n < least}
     if small:
         raise InputError(
-            f"Probes train on some rows of every group and test on others, but {where} these groups have fewer than "
-            f"{least}, as {{group: rows}}: {small}. Merge them with other groups, or leave their rows out."
+            f"Probes train and test on rows of every group, but these groups have fewer than {least} {where}, as "
+            f"{{group: rows}}: {small}.",
+            remedy="Merge them with other groups, or leave their rows out.",
         )

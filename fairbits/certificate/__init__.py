@@ -1,4 +1,4 @@
-"""What held-out rows prove about every receiver of a code."""
+"""What held-out rows prove about everyone who receives a code, and the release of codes."""
 
 from fairbits.certificate.certificate_record import Certificate, GroupBounds
 from fairbits.certificate.certification import (
@@ -8,16 +8,30 @@ from fairbits.certificate.certification import (
     certify_groups,
     check_fresh,
     column_titles,
-    fitted_code,
 )
 from fairbits.certificate.contradiction import ProvedGap, proved_gap
-from fairbits.certificate.release import Release, binary_digits, system_uniforms
+from fairbits.certificate.ledger import Ledger, OtherPeopleError
+from fairbits.certificate.releasing import (
+    AlreadyReleasedError,
+    OtherReleaseError,
+    Release,
+    Released,
+    binary_digits,
+    fitted_code,
+    release,
+    system_uniforms,
+)
 
 __all__ = [
+    "AlreadyReleasedError",
     "Certificate",
     "GroupBounds",
+    "Ledger",
+    "OtherPeopleError",
+    "OtherReleaseError",
     "ProvedGap",
     "Release",
+    "Released",
     "SmallGroupWarning",
     "TrainingRowsWarning",
     "binary_digits",
@@ -27,5 +41,6 @@ __all__ = [
     "column_titles",
     "fitted_code",
     "proved_gap",
+    "release",
     "system_uniforms",
 ]

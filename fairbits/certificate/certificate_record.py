@@ -4,14 +4,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 COVERS = (
-    "With probability {confidence:g} over the calibration rows: whoever receives {release} and whatever they do with "
-    "it, the rates of any decision they take differ between two groups by at most the bound on the gap (their total "
-    "variation), and no one tells the groups apart with a balanced accuracy above the one stated."
+    "With probability {confidence:g} over the calibration rows: for anyone who receives {release}, the rates of any "
+    "decision made from it differ between two groups by at most the stated disparity (total variation), and nobody "
+    "can guess the group with a balanced accuracy above the one stated."
 )
 DOES_NOT_COVER = (
     "more draws of the same person than stated, or the bits' probabilities, logits or earlier layers",
-    "a receiver who knows the random numbers of the release",
-    "a receiver who knows more about the person than the code",
+    "anyone who knows the random numbers of the release",
+    "anyone who knows more about the person than the code",
     "rows from another distribution than the calibration rows, or groups recorded wrongly",
     "single persons, and groups that are not listed here",
     "a model that was chosen by looking at these calibration rows",
@@ -34,7 +34,7 @@ class GroupBounds:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What held-out rows prove about everyone who will ever receive the code."""
+    """What held-out rows prove about everyone who receives the code."""
 
     confidence: float
     bounds: tuple[GroupBounds, ...]
@@ -45,16 +45,16 @@ class Certificate:
     asymptotic: bool
     simultaneous: bool
     seeded: bool  # the model draws with a fixed seed
-    promise: str | None = None  # of a model that was chosen by these rows: what holds in place of the numbers
+    promise: str | None = None  # of a model that was chosen by these rows: what is guaranteed in place of the numbers
 
     @property
     def total_variation(self) -> float:
-        """Bound on the demographic-parity gap of any decision made from the code: the worst column."""
+        """Bound on the disparity of any decision made from the code: the worst column."""
         return max(b.total_variation for b in self._overall)
 
     @property
     def balanced_accuracy(self) -> float:
-        """Bound on how well anyone can tell the groups: the worst column."""
+        """Bound on how well anyone can guess the group: the worst column."""
         return max(b.balanced_accuracy for b in self._overall)
 
     @property
@@ -64,7 +64,7 @@ class Certificate:
 
     @property
     def within_labels(self) -> float | None:
-        """Bound on the equalised-odds gap of any decision made from the code; None without labels."""
+        """Bound on the disparity of any decision among people with the same label; None without labels."""
         return max((b.total_variation for b in self.bounds if b.label is not None), default=None)
 
     @property
@@ -78,11 +78,11 @@ class Certificate:
 
     @property
     def covers(self) -> str:
-        """Say in words what is promised."""
+        """What is guaranteed, in words."""
         if self.promise is not None:
             return (
-                f"Promised with probability {self.confidence:g} over the calibration rows: {self.promise} The numbers "
-                "above are estimates for the model that was kept, not promises of their own."
+                f"Guaranteed with probability {self.confidence:g} over the calibration rows: {self.promise} The "
+                "numbers above are estimates for the chosen model, not part of the guarantee."
             )
         text = COVERS.format(confidence=self.confidence, release=self.release_words)
         each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
@@ -91,10 +91,9 @@ class Certificate:
 
     @property
     def does_not_cover(self) -> tuple[str, ...]:
-        """Say in words what they do not promise."""
-        seed = ("this model as it is: it draws with a fixed seed (random_state), void for who knows it",)
+        """What is not guaranteed, in words."""
         known = DOES_NOT_COVER if self.promise is None else DOES_NOT_COVER[:-1]
-        return (*known, *(seed if self.seeded else ()))
+        return (*known, "anyone who knows the fixed seed that this model draws with") if self.seeded else known
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain lists, numbers and texts, ready for JSON."""

@@ -6,24 +6,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.pipeline import Pipeline
 from torch import Tensor
 
 from fairbits.certificate.certificate_record import Certificate, GroupBounds
 from fairbits.certificate.deviations import ASYMPTOTIC_ROWS, information_bound, one_set_deviation
 from fairbits.certificate.estimates import Estimates, estimates
-from fairbits.certificate.release import Release
+from fairbits.certificate.releasing import Release, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
-from fairbits.errors import InputError
+from fairbits.errors import InputError, InputWarning
 
 LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small to certify
 
 
-class SmallGroupWarning(UserWarning):
+class SmallGroupWarning(InputWarning):
     """A group has so few calibration rows that its bounds say little."""
 
 
-class TrainingRowsWarning(UserWarning):
+class TrainingRowsWarning(InputWarning):
     """The calibration rows look like the rows the model was trained on: the bounds do not hold."""
 
 
@@ -42,7 +41,7 @@ def certify(
     simultaneous: bool = False,
     generator: torch.Generator | None = None,
 ) -> Certificate:
-    """Prove from held-out rows what anybody who receives the code can do with it.
+    """Prove from held-out rows what anyone who receives the code can do with it.
 
     The rows must be independent draws from the population that have played no part in training, tuning or choosing the
     model. docs/certificate.md has the theorem and its proof.
@@ -53,7 +52,7 @@ def certify(
         at the end of a pipeline
     X : the calibration rows, for an estimator
     sensitive_features : their groups; several columns as the estimator was fitted, or their intersections
-    y : labels, to bound the gaps within each label too (equalised odds)
+    y : labels, to bound the disparity within each label too (equalised odds)
     confidence : of each bound, or of all together if `simultaneous`
     draws, eps, coarse : what is released of each person; see `Release`
     prior : (K,) group probabilities at which the information is taken; the population's unknown ones by default
@@ -98,7 +97,8 @@ def certify_groups(
     seeded: bool = False,
 ) -> Certificate:
     """Certify a code by its bits' probabilities, for groups that are known already; the rest as in `certify`."""
-    _check_confidence(confidence)
+    if not 0 < confidence < 1:
+        raise InputError("must lie between 0 and 1, for example 0.95.", argument="confidence", value=confidence)
     release = release or Release()
     codes = encoder.transform(sensitive_features, n_rows=len(theta))
     strata = _strata(y, len(theta))
@@ -108,9 +108,12 @@ def certify_groups(
     for column, (title, names) in enumerate(zip(column_titles(encoder), encoder.names_, strict=True)):
         for label, rows in strata:
             part = torch.from_numpy(codes[rows, column])
-            counts = np.bincount(part, minlength=len(names))
-            fixed = None if prior is None or label is not None else _read_prior(prior, len(names), len(encoder.names_))
-            shown = _shown(theta[rows], part, counts, release, fixed, delta, generator)
+            counts, k = np.bincount(part, minlength=len(names)), len(names)
+            fixed = None if prior is None or label is not None else _read_prior(prior, k, len(encoder.names_))
+            if (counts == 0).any():  # nothing is known
+                shown = Estimates(np.ones((k, k)), 1.0, float(np.log2(k)), 0.0)
+            else:
+                shown = estimates(theta[rows], part, k, release, fixed, delta, generator)
             exact = exact and shown.spent == 0
             _check_rows(counts, names, delta - shown.spent, asymptotic)
             bounds.append(_bounds(title, label, names, counts, shown, delta, fixed, asymptotic))
@@ -132,33 +135,23 @@ def _read(source: Any, X: Any, sensitive_features: Any) -> tuple[Tensor, GroupEn
     source, X = fitted_code(source, X)
     if hasattr(source, "code_probabilities"):
         if X is None:
-            raise InputError("X is None; pass the calibration rows with an estimator.")
+            raise InputError("The calibration rows are missing.", remedy="Pass them as X.")
         theta = torch.from_numpy(np.asarray(source.code_probabilities(X), dtype=np.float64))
         check_fresh(source, X)
         encoder = source.group_encoder_
         if encoder is None:
-            raise InputError("The estimator was fitted without sensitive_features; fit it with them to certify it.")
+            raise InputError("The estimator was fitted without sensitive columns.", remedy="Fit it with them first.")
         return theta, encoder, source.random_state is not None
     if hasattr(source, "predict"):
-        raise InputError(f"{type(source).__name__} has no random code to certify; `audit` says what can be said of it.")
+        raise InputError(f"{type(source).__name__} has no random code to certify.", remedy="Use `audit` instead.")
     theta = torch.from_numpy(np.require(np.asarray(source), np.float64, "W"))
     if theta.dim() != 2 or not bool(((theta >= 0) & (theta <= 1)).all()):
         raise InputError(
-            f"theta must be probabilities of shape (rows, bits), got shape {tuple(theta.shape)} with values from "
-            f"{float(theta.min())} to {float(theta.max())}; pass code_probabilities, or an estimator and X."
+            f"The code must be probabilities of shape (rows, bits); it has shape {tuple(theta.shape)} and values from "
+            f"{float(theta.min())} to {float(theta.max())}.",
+            remedy="Pass code_probabilities, or an estimator and X.",
         )
     return theta, GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=len(theta)), False
-
-
-def fitted_code(source: Any, X: Any) -> tuple[Any, Any]:
-    """Return the estimator inside a fitted pipeline or a choice among models, and the rows as it sees them."""
-    if isinstance(source, Pipeline):
-        return fitted_code(source[-1], source[:-1].transform(X) if X is not None and len(source) > 1 else X)
-    for name in ("estimator_", "best_estimator_"):
-        inner = getattr(source, name, None)
-        if hasattr(inner, "code_probabilities") or isinstance(inner, Pipeline):
-            return fitted_code(inner, X)
-    return source, X
 
 
 def check_fresh(estimator: Any, X: Any) -> None:
@@ -167,9 +160,11 @@ def check_fresh(estimator: Any, X: Any) -> None:
     reason = seen and seen.come_back(row_hashes(np.asarray(X)), index_hashes(X))
     if reason:
         warnings.warn(
-            f"These rows look like the rows the model was trained on or chosen by: {reason}. What is said of it holds "
-            "only for rows that played no part in that; keep some apart (train_test_split) and use those.",
-            TrainingRowsWarning,
+            TrainingRowsWarning(
+                f"These rows look like the rows the model was trained on or chosen by: {reason}. Certificates and "
+                "audits hold only for rows that played no part in that.",
+                remedy="Use rows that were kept apart.",
+            ),
             stacklevel=4,
         )
 
@@ -186,27 +181,20 @@ def _strata(y: Any, n: int) -> list[tuple[Any, np.ndarray]]:
         return everything
     y = np.asarray(y)
     if len(y) != n:
-        raise InputError(f"y has {len(y)} values for {n} calibration rows; pass one per row.")
+        raise InputError(f"y has {len(y)} values for {n} calibration rows.", remedy="Pass one per row.")
     if pd.isna(y).any():
-        raise InputError(f"y has {int(pd.isna(y).sum())} missing labels; drop those rows, or certify without y.")
+        missing = int(pd.isna(y).sum())
+        raise InputError(f"{missing} labels are missing.", remedy="Drop these rows, or certify without labels.")
     return everything + [(label, np.flatnonzero(y == label)) for label in np.unique(y).tolist()]
 
 
 def _read_prior(prior: Any, n_groups: int, n_columns: int) -> torch.Tensor:
     if n_columns > 1:
-        raise InputError("prior is for one sensitive column; certify the columns one by one to give each its own.")
+        raise InputError("A prior is for one sensitive column.", remedy="Certify the columns one by one.")
     values = torch.as_tensor(np.asarray(prior, dtype=np.float64))
     if values.shape != (n_groups,) or not bool((values > 0).all()) or abs(float(values.sum()) - 1) > 1e-6:
-        raise InputError(f"prior={prior!r} must be {n_groups} positive numbers that sum to 1, one per group.")
+        raise InputError(f"must be {n_groups} positive numbers that sum to 1.", argument="prior", value=prior)
     return values
-
-
-def _shown(theta, groups, counts, release, prior, delta, generator) -> Estimates:
-    """Return the estimates; where a group has no rows nothing is known."""
-    k = len(counts)
-    if (counts == 0).any():
-        return Estimates(np.ones((k, k)), 1.0, float(np.log2(k)), 0.0)
-    return estimates(theta, groups, k, release, prior, delta, generator)
 
 
 def _bounds(column, label, names, counts, shown: Estimates, delta, prior, asymptotic) -> GroupBounds:
@@ -219,36 +207,33 @@ def _bounds(column, label, names, counts, shown: Estimates, delta, prior, asympt
     guess = (1 + distance) / 2  # of two groups: the same claim
     if k > 2:
         guess = shown.best_guess + one_set_deviation(counts, 1 / k, delta, asymptotic=asymptotic)
-    fixed = None if prior is None else prior.numpy()
     return GroupBounds(
         column=column,
         label=label,
         rows=dict(zip(names, counts.tolist(), strict=True)),
         total_variation=float(min(1.0, distance)),
         balanced_accuracy=float(min(1.0, guess)),
-        information=information_bound(shown.information, counts, delta, fixed),
+        information=information_bound(shown.information, counts, delta, None if prior is None else prior.numpy()),
         estimated_total_variation=float(max(shown.total_variation[s, r] for s, r in pairs)),
         estimated_information=shown.information,
     )
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence={confidence!r} must lie between 0 and 1, for example 0.95.")
 
 
 def _check_rows(counts: np.ndarray, names: list[str], delta: float, asymptotic: bool) -> None:
     small = int(counts.argmin())
     if asymptotic and counts[small] < ASYMPTOTIC_ROWS:
         raise InputError(
-            f"asymptotic=True needs at least {ASYMPTOTIC_ROWS} calibration rows in every group; {names[small]!r} has "
-            f"{counts[small]}. Use asymptotic=False, which holds at any size."
+            f"The normal approximation needs {ASYMPTOTIC_ROWS} calibration rows in every group; {names[small]!r} has "
+            f"{counts[small]}.",
+            remedy="Use asymptotic=False, which holds at any size.",
         )
     alone = one_set_deviation(counts[[small]], 1.0, delta)
     if alone >= LARGE_DEVIATION:
         warnings.warn(
-            f"Group {names[small]!r} has {counts[small]} calibration rows: too few to certify much, they alone add "
-            f"{min(alone, 1):.2f} to the bound on a gap. Calibrate on more rows or merge groups.",
-            SmallGroupWarning,
+            SmallGroupWarning(
+                f"Group {names[small]!r} has {counts[small]} calibration rows, so few that they alone add "
+                f"{min(alone, 1):.2f} to the bound on the disparity.",
+                remedy="Calibrate on more rows, or merge groups.",
+            ),
             stacklevel=3,
         )

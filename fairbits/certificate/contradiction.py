@@ -1,4 +1,4 @@
-"""What new rows prove from below: a gap that surely is there contradicts a bound that says it is not."""
+"""What new rows prove from below: a disparity that is there for certain contradicts a bound below it."""
 
 import math
 from itertools import combinations
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairbits.certificate.deviations import one_set_deviation
 from fairbits.certificate.estimates import EXACT_WORK
-from fairbits.certificate.release import Release
+from fairbits.certificate.releasing import Release
 from fairbits.errors import InputError
 from fairbits.information import word_tables
 from fairbits.information.weighed_groups import group_weights
@@ -34,11 +34,11 @@ def proved_gap(
     release: Release | None = None,
     generator: torch.Generator | None = None,
 ) -> ProvedGap:
-    """Return what the code of these rows surely tells about the groups, each number with probability 1 - delta.
+    """Return how much the code of these rows reveals at least, each number with probability 1 - delta.
 
     Half of the rows choose two groups and a set of words, the other half measure the gap of its rates, less the
     deviation of one set: the set is fixed given the first half, so nothing is paid for the choice. The information
-    follows from the gap by Pinsker's inequality and shares of the groups that are surely reached.
+    follows from the gap by Pinsker's inequality and lower confidence limits of the groups' shares.
 
     Parameters
     ----------
@@ -69,7 +69,9 @@ def proved_gap(
     ]
     width = max(table.shape[1] for table in tables)  # drawn cells: the last ones may be empty in one half
     chosen, measured = (torch.nn.functional.pad(table, (0, width - table.shape[1])) for table in tables)
-    shares = _shares(counts[0] + counts[1], delta / 2)[present]
+    sizes, error = counts[0] + counts[1], delta / 2
+    # Lower limits of the shares of all groups together (Clopper and Pearson): the rows that choose also say how many.
+    shares = beta.ppf(error / n_groups, np.maximum(sizes, 1), sizes.sum() - sizes + 1)[present]
     return _proved(chosen, measured, counts[1][present], shares, delta)
 
 
@@ -78,33 +80,22 @@ def _tables(theta: Tensor, groups: Tensor, k: int, release: Release, generator: 
     n, m = theta.shape[0], theta.shape[1] * release.draws
     if release.coarse is None:
         if m > MAX_BITS or n * 2**m > EXACT_WORK:
-            raise InputError(f"A code of {m} bits has too many words to list for {n} rows; pass a coarse code of it.")
+            problem = f"A code of {m} bits has too many words to list for {n} rows."
+            raise InputError(problem, remedy="Please pass a coarse code of it.")
         return word_tables(release.theta(theta), groups, n_groups=k)[0]
     weights, _ = group_weights(theta, groups, n_groups=k)
     return weights @ release.cell_probabilities(theta, generator)
 
 
-def _shares(sizes: np.ndarray, delta: float) -> np.ndarray:
-    """Return lower confidence limits of the shares of all groups together (Clopper and Pearson), 0 of an absent one."""
-    limits = beta.ppf(delta / len(sizes), np.maximum(sizes, 1), sizes.sum() - sizes + 1)
-    return np.where(sizes > 0, limits, 0.0)
-
-
 def _proved(chosen: Tensor, measured: Tensor, rows: np.ndarray, shares: np.ndarray, delta: float) -> ProvedGap:
     """Choose two groups and a set by the first tables, and measure by the second; `rows` are of the second half."""
 
-    def promised(pair: tuple[int, int], error: float) -> float:
+    def hoped_for(pair: tuple[int, int]) -> float:
         s, r = pair
-        gap = float((chosen[s] - chosen[r]).clamp(min=0).sum())
-        return gap - one_set_deviation(rows[[s, r]], 1.0, error)
+        return float((chosen[s] - chosen[r]).clamp(min=0).sum()) - one_set_deviation(rows[[s, r]], 1.0, delta)
 
-    def reached(pair: tuple[int, int], error: float) -> float:
-        s, r = pair
-        larger = chosen[s] > chosen[r]
-        gap = float((measured[s] - measured[r])[larger].sum())
-        return max(gap - one_set_deviation(rows[[s, r]], 1.0, error), 0.0)
-
-    best = max(combinations(range(len(rows)), 2), key=lambda pair: promised(pair, delta))
-    s, r = shares[list(best)]  # chosen by rows that also say how many they are, so the shares of all hold together
-    information = 2 * reached(best, delta / 2) ** 2 * float(s * r / (s + r)) / math.log(2)
-    return ProvedGap(reached(best, delta), information)
+    s, r = max(combinations(range(len(rows)), 2), key=hoped_for)
+    gap = float((measured[s] - measured[r])[chosen[s] > chosen[r]].sum())
+    proved, half = (max(gap - one_set_deviation(rows[[s, r]], 1.0, error), 0.0) for error in (delta, delta / 2))
+    share = float(shares[s] * shares[r] / (shares[s] + shares[r]))
+    return ProvedGap(proved, 2 * half**2 * share / math.log(2))

@@ -43,7 +43,7 @@ def information_bound(estimate: float, rows: np.ndarray, delta: float, prior: np
         return math.log2(k)
     if prior is not None:
         bound = _bernstein(estimate * math.log(2), prior, rows, delta, smallest=float(prior.min()))
-        return min(bound / math.log(2), _entropy(prior))
+        return min(bound / math.log(2), float(-(prior * np.log2(prior)).sum()))  # at most H(S)
     spent, share = delta / 10, rows / n
     excess = (k - 1) * math.log(2 * (k - 1) / spent) / n  # KL of the rows' shares from the true ones
     bound = _bernstein(estimate * math.log(2), share, rows, delta - spent, smallest=_least(float(share.min()), excess))
@@ -88,11 +88,6 @@ def _least(share: float, excess: float) -> float:
 
     low = share * math.exp(-(excess + math.log(2)) / share) if share > 0 else 0.0
     return brentq(beyond, max(low, 1e-300), share)
-
-
-def _entropy(prior: np.ndarray) -> float:
-    positive = prior[prior > 0]
-    return float(-(positive * np.log2(positive)).sum())
 
 
 def empirical_bernstein(values: np.ndarray, width: float, delta: float) -> float:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbits.certificate.deviations import empirical_bernstein
-from fairbits.certificate.release import Release
+from fairbits.certificate.releasing import Release
 from fairbits.information import binary_entropy, table_information, word_tables
 from fairbits.information.sampling import draw_codes, posterior_divergence, relative_tables
 from fairbits.information.weighed_groups import group_weights

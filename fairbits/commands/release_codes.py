@@ -1,7 +1,7 @@
 """`fairbits transform` and `fairbits predict`: codes, or what the model reads in them, for the rows of a table."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,22 +9,22 @@ import numpy as np
 import pandas as pd
 import torch
 
+from fairbits.certificate import AlreadyReleasedError, Ledger, OtherPeopleError, OtherReleaseError, Release, Released
+from fairbits.certificate.ledger import LEDGER_NAME
+from fairbits.certificate.releasing import release_pieces
 from fairbits.commands.progress import counting
 from fairbits.errors import InputError
 from fairbits.tables.fitted_model import FittedModel, open_model
 from fairbits.tables.row_reader import RowReader, check_columns
-from fairbits.tables.table_file import TableFile
+from fairbits.tables.table_file import PIECE_ROWS, TableFile
 from fairbits.tables.table_writer import TableWriter, check_output
-from fairbits.workflow.release_table import AGAIN, ONCE, REUSE, Released, release, write_released
 
-KEPT = (
-    "The columns kept beside them ({}) are not covered by any certificate: who sees both knows what these columns say."
-)
+KEPT = "The certificate does not cover the columns you kept ({}): anyone who gets the file can read them."
 AVERAGED = (
-    "These predictions are averaged over draws: a function of the row itself. The certificate, which is of one draw, "
-    "does not cover them; hand on predictions without --expected instead."
+    "The certificate does not cover these predictions: they are averaged over many draws, and it covers one draw. "
+    "Leave --expected out to get predictions that it covers."
 )
-OF_CLASS = " The class alone is within what was promised, for who gets it and no code of the same person."
+OF_CLASS = " The predicted class is covered, unless the recipient also gets the person's code."
 
 
 def run_transform(
@@ -44,9 +44,9 @@ def run_transform(
     model.need_code()
     names = list(model.method.get_feature_names_out())
     _check_free(names, keep)
-    released = _released(model, table, person, reuse, again)
-    write_released(released, lambda bits: pd.DataFrame(bits, columns=names), table, keep, output)
-    _say(released, model, output, keep, "codes", as_json)
+    released, notes = release_table(model, table, person, reuse=reuse, again=again)
+    _write(released, lambda bits: pd.DataFrame(bits, columns=names), table, keep, output)
+    _report(released, notes, model, output, keep, "codes", as_json)
 
 
 def run_predict(
@@ -71,9 +71,9 @@ def run_predict(
         _expect(model, table, keep, output, as_json)
         return
     model.need_code()
-    released = _released(model, table, person, reuse, again)
-    write_released(released, lambda bits: _predictions(model, model.method.decode(bits)), table, keep, output)
-    _say(released, model, output, keep, "predictions", as_json)
+    released, notes = release_table(model, table, person, reuse=reuse, again=again)
+    _write(released, lambda bits: _predictions(model, model.method.decode(bits)), table, keep, output)
+    _report(released, notes, model, output, keep, "predictions", as_json)
 
 
 def _opened(
@@ -93,17 +93,71 @@ def _opened(
 def _check_free(names: Sequence[str], keep: list[str]) -> None:
     both = sorted(set(names) & set(keep))
     if both or len(set(keep)) < len(keep):
-        raise InputError(
-            f"--keep names {(both or keep)[0]!r}, which would stand twice in the file; rename that column."
-        )
+        raise InputError(f"--keep would write the column {(both or keep)[0]!r} twice; rename that column.")
 
 
-def _released(model: FittedModel, table: TableFile, person: list[str], reuse: bool, again: bool) -> Released:
+def release_table(
+    model: FittedModel, table: TableFile, person: Sequence[str] = (), *, reuse: bool = False, again: bool = False
+) -> tuple[Released, list[str]]:
+    """Release the codes of a table's rows through the model's ledger; return them and what was odd about the table."""
     if reuse and again:
-        raise InputError("--reuse hands out the same codes, --again draws new ones: say one of the two.")
-    with counting("drawing codes") as show:
-        repeated = REUSE if reuse else AGAIN if again else ONCE
-        return release(model, table, repeated=repeated, people=person, on_rows=show)
+        raise InputError("--reuse outputs the same codes, --again draws new ones: pass only one of the two.")
+    repeated = "reuse" if reuse else "again" if again else "refuse"
+    reader = RowReader(model, table)
+    try:
+        with (
+            counting("drawing codes") as show,
+            Ledger(model.folder / LEDGER_NAME, model.method.code_size, person) as ledger,
+        ):
+            pieces = _pieces(reader, person, show)
+            return release_pieces(
+                model.method, pieces, ledger, Release(), repeated=repeated, certified_draws=model.draws
+            ), reader.notes
+    except (AlreadyReleasedError, OtherPeopleError, OtherReleaseError) as error:
+        raise InputError(error.problem, remedy=_remedy(error)) from None
+
+
+def _pieces(
+    reader: RowReader, person: Sequence[str], show: Callable[[int], None]
+) -> Iterator[tuple[np.ndarray, pd.DataFrame | None]]:
+    for piece in reader.pieces(verbatim=person):
+        yield piece.X, piece.carried if person else None
+        show(reader.rows)
+
+
+def _remedy(error: AlreadyReleasedError | OtherPeopleError | OtherReleaseError) -> str:
+    """Return what to do, in options instead of Python's parameters."""
+    if isinstance(error, OtherPeopleError):
+        return f"Pass --person {','.join(error.people)}." if error.people else "Leave --person out."
+    new = "--again to draw new ones, which the certificate does not cover."
+    if isinstance(error, OtherReleaseError):
+        return f"Use {new}"
+    return f"Use --reuse to output the same codes (also after an interrupted run), or {new}"
+
+
+def _write(
+    released: Released,
+    columns: Callable[[np.ndarray], pd.DataFrame],
+    table: TableFile,
+    keep: Sequence[str],
+    output: Path,
+) -> None:
+    """Write what `columns` makes of the bits, beside the columns to keep, a piece of the table at a time."""
+    rows, done = len(released), 0
+    empty = (pd.DataFrame(index=range(min(PIECE_ROWS, rows - at))) for at in range(0, rows, PIECE_ROWS))
+    try:
+        with TableWriter(output) as writer:
+            for carried in table.pieces([], verbatim=keep) if keep else empty:
+                made = columns(released.part(done, done + len(carried)))
+                writer.write(pd.concat([carried, made], axis=1))
+                done += len(carried)
+            if done != rows or table.has_changed():
+                raise InputError(f"{table.path} was changed meanwhile")
+    except (OSError, ValueError) as error:
+        raise OSError(
+            f"{output} could not be written ({error}). The codes are in the ledger and count as released: run again "
+            "with --reuse to get the same ones."
+        ) from error
 
 
 def _predictions(model: FittedModel, probabilities: np.ndarray) -> pd.DataFrame:
@@ -126,36 +180,36 @@ def _expect(model: FittedModel, table: TableFile, keep: list[str], output: Path,
         print("\n".join([f"{reader.rows:,} predictions written to {output}.", warning, *reader.notes]))
 
 
-def _say(released: Released, model: FittedModel, output: Path, keep: list[str], what: str, as_json: bool) -> None:
+def _report(
+    released: Released, notes: list[str], model: FittedModel, output: Path, keep: list[str], what: str, as_json: bool
+) -> None:
     if as_json:
-        counts = {
-            name: getattr(released, name) for name in ("new", "reused", "again", "most_draws", "alike", "exchangeable")
-        }
-        covered = released.most_draws <= model.draws
-        record = {"output": str(output), "rows": len(released), **counts, "covered": covered, "notes": released.notes}
-        print(json.dumps({**record, "certificate_draws": model.draws}))
+        counts = ("new", "reused", "again", "most_draws", "alike", "exchangeable", "covered")
+        record = {"output": str(output), "rows": len(released), **{name: getattr(released, name) for name in counts}}
+        print(json.dumps({**record, "notes": notes, "certificate_draws": released.certified_draws}))
         return
     lines = [f"{len(released):,} {what} written to {output}, one draw per row."]
     if released.reused:
-        lines.append(f"{released.reused:,} of them are from codes handed out before: no new draw.")
+        lines.append(f"{released.reused:,} of them use a code that was released before: no new draw.")
     if released.exchangeable:
         lines.append(
-            f"{released.exchangeable:,} of these are of people with the values of others: if the rows are others, or "
-            "in another order than before, they may have got each other's codes, and who knows them by name has two "
-            "draws. Keep the order, or say --person from the first release on."
+            f"{released.exchangeable:,} rows are identical to other rows. If the row order changed, those people may "
+            "have swapped codes, and a recipient who knows their names may have two draws of a person. Keep the order, "
+            "or use --person from the first release on."
         )
-    if released.most_draws > model.draws:
-        who = f"{released.again:,} people now have" if released.again else "Some of these people have had"
+    if not released.covered:
+        who = f"{released.again:,} people now have" if released.again else "Some of these people have"
+        most, covers = released.most_draws, released.certified_draws
         lines.append(
-            f"{who} up to {released.most_draws} codes handed out; the certificate covers "
-            f"{model.draws}. It would have to cover {released.most_draws}: `fairbits certify {model.folder} TABLE "
-            f"--draws {released.most_draws}` with new rows says what these tell."
+            f"Warning: {who} up to {most} codes, and the certificate covers {covers}. To see what {most} reveal, run "
+            f"`fairbits certify {model.folder} TABLE --draws {most}` with new rows."
         )
     if released.alike and not released.exchangeable:
+        rows = "1 row is" if released.alike == 1 else f"{released.alike:,} rows are"
         lines.append(
-            f"Values of an earlier row stand in {released.alike:,} of the rows, which were taken for other people. Say "
-            "--person with a column that names people if there is one."
+            f"{rows} identical to an earlier one; we treated them as different people. If you have an ID column, pass "
+            "it with --person."
         )
     if keep:
         lines.append(KEPT.format(", ".join(keep)))
-    print("\n".join([*lines, *released.notes]))
+    print("\n".join([*lines, *notes]))

@@ -3,7 +3,7 @@
 from fairbits.encoding.columns import ColumnsMismatchError, take_rows
 from fairbits.encoding.group_encoder import GroupEncoder, SmallGroupError
 from fairbits.encoding.overlap import Overlap, sensitive_in_table
-from fairbits.encoding.seen_rows import ReleaseLedger, SeenRows, index_hashes, row_hashes
+from fairbits.encoding.seen_rows import SeenRows, index_hashes, row_hashes
 from fairbits.encoding.sensitive import (
     BinnedSensitiveFeaturesWarning,
     UnseenGroupError,
@@ -18,7 +18,6 @@ __all__ = [
     "GroupEncoder",
     "NothingToEncodeError",
     "Overlap",
-    "ReleaseLedger",
     "SeenRows",
     "SmallGroupError",
     "TableEncoder",

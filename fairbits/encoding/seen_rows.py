@@ -1,4 +1,4 @@
-"""Recognise rows seen before: those a model was trained on, and tables whose codes were drawn already."""
+"""Recognise rows seen before: those a model was trained on."""
 
 import hashlib
 from typing import Any, Self
@@ -32,7 +32,7 @@ def table_fingerprint(hashes: np.ndarray) -> str:
 
 
 class SeenRows:
-    """Rows seen before, to notice when they come back: as calibration rows, or to be drawn again.
+    """Rows seen before, to notice when they come back as calibration rows.
 
     A pickle keeps the fingerprint of the table alone: hashes of single rows would reveal who was in it.
     """
@@ -90,39 +90,3 @@ def _runs(hashes: np.ndarray) -> np.ndarray:
 def _more_than_chance(found: np.ndarray, chance: float) -> bool:
     chance = min(max(chance, 1 / len(found)), 1.0)
     return bool(found.mean() > chance + MARGIN + 3 * np.sqrt(chance * (1 - chance) / len(found)))
-
-
-class ReleaseLedger:
-    """The rows whose codes have been drawn: two draws of the same people tell more than one.
-
-    It knows tables for ever and single rows as long as it is not pickled.
-    """
-
-    def __init__(self, tables: dict[str, list[str]] | None = None):
-        self.tables = {table: set(releases) for table, releases in (tables or {}).items()}
-        self._rows: SeenRows | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"tables": self.tables, "_rows": None}
-
-    def enter(self, x: np.ndarray, index: np.ndarray | None = None, seeded: str | None = None) -> bool:
-        """Note the rows and say whether they, or many of them, were drawn before.
-
-        `seeded` describes a draw that can be repeated: the same draw of the same rows in the same order tells nothing
-        new, and is no second one.
-        """
-        hashes = row_hashes(x)
-        table = table_fingerprint(hashes)
-        release = None if seeded is None else hashlib.sha256(seeded.encode() + hashes.tobytes()).hexdigest()
-        if release is not None and release in self.tables.get(table, ()):
-            return False
-        again = table in self.tables or (self._rows is not None and self._rows.come_back(hashes, index) is not None)
-        self.tables.setdefault(table, set()).update([release] if release else [])
-        self._remember(hashes, index)
-        return again
-
-    def _remember(self, hashes: np.ndarray, index: np.ndarray | None) -> None:
-        if self._rows is not None and self._rows.hashes is not None:
-            index = None if index is None or self._rows.index is None else np.r_[self._rows.index, index]
-            hashes = np.r_[self._rows.hashes, hashes]
-        self._rows = SeenRows(hashes, index)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 
 import numpy as np
@@ -10,11 +11,11 @@ import pandas as pd
 import pytest
 from people import population
 
+from fairbits.certificate import Ledger
 from fairbits.commands import main
+from fairbits.commands import release_codes as release
 from fairbits.tables import table_file as files
 from fairbits.tables import table_writer as output
-from fairbits.workflow import ledger
-from fairbits.workflow import release_table as release
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 ROWS = 40
@@ -35,19 +36,33 @@ def die(*_, **__):
 
 
 def before_the_ledger(patch):
-    patch.setattr(ledger.Ledger, "enter", die)
+    patch.setattr(Ledger, "enter", die)
 
 
 def while_the_ledger_is_written(patch):
-    def torn(number):
-        os.ftruncate(number, os.fstat(number).st_size - 7)
+    """Half of the changes are in the file already, for SQLite may keep but one page of them in memory."""
+    enter = Ledger.enter
+
+    def torn(self, *arguments, **options):
+        self._db.execute("PRAGMA cache_size=1")
+        enter(self, *arguments, **options)
+        assert self.path.with_name(f"{self.path.name}-journal").stat().st_size > 0
         die()
 
-    patch.setattr(ledger.os, "fsync", torn)
+    patch.setattr(Ledger, "enter", torn)
 
 
-def before_the_ledger_is_on_the_disk(patch):
-    patch.setattr(ledger.os, "fsync", die)
+class DyingConnection(sqlite3.Connection):
+    def execute(self, statement, *values):
+        found = super().execute(statement, *values)
+        if statement == "COMMIT" and self.execute("SELECT max(width) FROM parts").fetchone()[0]:
+            die()
+        return found
+
+
+def after_the_ledger_before_any_code_leaves(patch):
+    connect = sqlite3.connect
+    patch.setattr(sqlite3, "connect", lambda *path, **options: connect(*path, factory=DyingConnection, **options))
 
 
 def before_the_file(patch):
@@ -72,7 +87,7 @@ def before_the_file_has_its_name(patch):
 MOMENTS = {
     before_the_ledger: False,
     while_the_ledger_is_written: False,
-    before_the_ledger_is_on_the_disk: True,
+    after_the_ledger_before_any_code_leaves: True,
     before_the_file: True,
     in_the_middle_of_the_file: True,
     before_the_file_has_its_name: True,
@@ -101,7 +116,7 @@ def test_killed(place, fairbits, moment):
     ended = fairbits("transform", "m", "new.csv", "-o", "bits.csv")
     assert ended.code == (1 if MOMENTS[moment] else 0)
     if MOMENTS[moment]:
-        assert f"Codes of {ROWS} of these {ROWS} people" in ended.err
+        assert f"All {ROWS} people already have a code" in ended.err
         assert fairbits("transform", "m", "new.csv", "-o", "bits.csv", "--reuse").code == 0
     whole = pd.read_csv("bits.csv")
     assert len(whole) == ROWS

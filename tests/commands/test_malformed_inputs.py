@@ -108,12 +108,12 @@ BAD = {
     "fit to a file": (GOOD, ["fit", "t.csv", *NAMED, "-o", "mine.csv"], "mine.csv"),
     # options
     "keep nobody": (GOOD, [*TRANSFORM, "--keep", "identifier"], "has no column 'identifier'"),
-    "keep a bit": (table(bit0=1), [*TRANSFORM, "--keep", "bit0"], "would stand twice"),
-    "keep twice": (GOOD, [*TRANSFORM, "--keep", "id,id"], "would stand twice"),
-    "both at once": (GOOD, [*TRANSFORM, "--reuse", "--again"], "say one of the two"),
+    "keep a bit": (table(bit0=1), [*TRANSFORM, "--keep", "bit0"], "twice; rename that column"),
+    "keep twice": (GOOD, [*TRANSFORM, "--keep", "id,id"], "twice; rename that column"),
+    "both at once": (GOOD, [*TRANSFORM, "--reuse", "--again"], "pass only one of the two"),
     "expected and reuse": (GOOD, ["predict", "m", "t.csv", "--expected", "--reuse"], "--expected draws no codes"),
     "person unknown": (GOOD, [*TRANSFORM, "--person", "name"], "has no column 'name'"),
-    "person without a name": (change(4, id=""), [*TRANSFORM, "--person", "id"], "Row 5 of t.csv has nothing in id"),
+    "person without a name": (change(4, id=""), [*TRANSFORM, "--person", "id"], "Row 5 has no value in id"),
     # sensitive columns and labels
     "no S in the audit": (GOOD, ["audit", "t.csv"], "Say which columns must not be told: --sensitive"),
     "unknown S": (GOOD, ["audit", "t.csv", "--sensitive", "gender"], "has no column 'gender'"),

@@ -9,10 +9,9 @@ import pytest
 from people import population
 
 import fairbits as library
-from fairbits.commands import release_codes as release_command
+from fairbits.certificate.ledger import LEDGER_NAME as NAME
+from fairbits.commands import release_codes as release
 from fairbits.tables import table_file as files
-from fairbits.workflow import release_table as release
-from fairbits.workflow.ledger import NAME
 
 BITS = [f"bit{i}" for i in range(6)]
 
@@ -61,12 +60,7 @@ def test_a_second_draw_is_refused_and_says_what_to_do(place, fairbits):
     for command in ("transform", "predict"):
         ended = fairbits(command, "m", "new.csv", "-o", "again.csv")
         assert ended.code == 1
-        for words in (
-            "Codes of 300 of these 300 people",
-            "tells more than the certificate covers",
-            "--reuse",
-            "--again",
-        ):
+        for words in ("All 300 people already have a code", "covers only one per person", "--reuse", "--again"):
             assert words in ended.err
     assert not (place / "again.csv").exists()
     assert (place / "m" / "model" / NAME).read_bytes() == before
@@ -77,7 +71,7 @@ def test_a_few_old_people_among_new_ones_are_noticed_in_another_order_and_file(p
     some = pd.concat([population(50, 8), population(300, 7)[5:8]]).sample(frac=1, random_state=0)
     some.to_parquet("some.parquet")
     ended = fairbits("transform", "m/model", "some.parquet", "-o", "b.csv")
-    assert "Codes of 3 of these 53 people" in ended.err
+    assert "3 of 53 people already have a code" in ended.err
 
 
 def test_reuse_hands_out_the_same_code_and_draws_for_new_people(place, fairbits):
@@ -94,13 +88,13 @@ def test_again_draws_and_says_what_a_certificate_would_have_to_cover(place, fair
     for count in (1, 2, 3):
         ended = fairbits("transform", "m", "new.csv", "-o", f"{count}.csv", "--again")
         assert ended.code == 0
-    assert "300 people now have up to 3 codes handed out; the certificate covers 1" in ended.out
+    assert "300 people now have up to 3 codes, and the certificate covers 1" in ended.out
     assert "--draws 3" in ended.out
     assert (bits("1.csv") != bits("2.csv")).any()
     record = json.loads(fairbits("transform", "m", "new.csv", "-o", "4.csv", "--again", "--json").out)
     assert (record["most_draws"], record["again"], record["covered"]) == (4, 300, False)
     ended = fairbits("transform", "m", "new.csv", "-o", "5.csv", "--reuse")
-    assert "Some of these people have had up to 4 codes handed out; the certificate covers 1" in ended.out
+    assert "Some of these people have up to 4 codes, and the certificate covers 1" in ended.out
     np.testing.assert_array_equal(bits("5.csv"), bits("4.csv"))
 
 
@@ -110,21 +104,21 @@ def test_people_may_be_named(place, fairbits):
     moved.to_csv("moved.csv", index=False)
     assert "recognised by id" in fairbits("transform", "m", "moved.csv", "-o", "b.csv", "--person", "id").err
     ended = fairbits("transform", "m", "new.csv", "-o", "b.csv")
-    assert "say --person id here, too" in ended.err
+    assert "recognises people by id. Pass --person id" in ended.err
     pd.concat([moved[:5], moved[:1]]).to_csv("twice.csv", index=False)
-    assert (
-        "1 rows of twice.csv name a person"
-        in fairbits("transform", "m", "twice.csv", "-o", "b.csv", "--person", "id").err
-    )
+    ended = fairbits("transform", "m", "twice.csv", "-o", "b.csv", "--person", "id")
+    assert "1 row has the same id as an earlier row" in ended.err
+    moved.assign(id=["", *moved.id[1:]]).to_csv("nobody.csv", index=False)
+    assert "Row 1 has no value in id" in fairbits("transform", "m", "nobody.csv", "-o", "b.csv", "--person", "id").err
 
 
 def test_rows_alike_in_one_table_are_different_people(place, fairbits):
     pd.concat([population(3, 5)] * 4).to_csv("alike.csv", index=False)
     ended = fairbits("transform", "m", "alike.csv", "-o", "a.csv")
-    assert "Values of an earlier row stand in 9 of the rows" in ended.out
+    assert "9 rows are identical to an earlier one" in ended.out
     ended = fairbits("transform", "m", "alike.csv", "-o", "b.csv", "--reuse")
     np.testing.assert_array_equal(bits("a.csv"), bits("b.csv"))
-    assert "12 of these are of people with the values of others" in ended.out
+    assert "12 rows are identical to other rows. If the row order changed" in ended.out
     pd.concat([population(3, 5)[1:], population(1, 6)]).to_csv("one.csv", index=False)  # one each of two, and a new one
     record = json.loads(fairbits("transform", "m", "one.csv", "-o", "c.csv", "--reuse", "--json").out)
     assert (record["reused"], record["exchangeable"]) == (2, 2)
@@ -138,7 +132,7 @@ def test_codes_of_people_who_are_named_or_differ_cannot_be_exchanged(place, fair
     assert fairbits("transform", "m", "people.csv", "-o", "a.csv", *person).code == 0
     table[::-1].to_csv("turned.csv", index=False)
     ended = fairbits("transform", "m", "turned.csv", "-o", "b.csv", "--reuse", *person)
-    assert "values of others" not in ended.out
+    assert "identical" not in ended.out
     np.testing.assert_array_equal(bits("a.csv")[::-1], bits("b.csv"))
 
 
@@ -166,7 +160,7 @@ def test_predictions_are_those_of_the_code(place, fairbits):
 def test_expected_predictions_need_no_draw_and_say_that_nothing_covers_them(place, fairbits):
     first = fairbits("predict", "m", "new.csv", "-o", "p.csv", "--expected")
     fairbits("predict", "m", "new.csv", "-o", "q.csv", "--expected")
-    assert "does not cover them" in first.out
+    assert "does not cover these predictions" in first.out
     assert (place / "p.csv").read_text() == (place / "q.csv").read_text()
     assert not (place / "m" / "model" / NAME).exists()
     assert fairbits("predict", "m", "new.csv", "-o", "r.csv").code == 0
@@ -200,16 +194,18 @@ def test_a_full_disk_leaves_the_codes_in_the_ledger(place, fairbits, monkeypatch
     assert "run again with --reuse" in ended.err
     assert not list(place.glob("*bits*"))
     assert not list(place.glob(".part*"))
-    assert "300 of them are from codes handed out before" in fairbits("transform", "m", "new.csv", "--reuse").out
+    assert "300 of them use a code that was released before" in fairbits("transform", "m", "new.csv", "--reuse").out
 
 
 def test_a_table_that_changes_meanwhile_is_not_mixed_up(place, fairbits, monkeypatch):
-    def changed(model, table, **options):
-        released = release.release(model, table, **options)
+    release_pieces = release.release_pieces
+
+    def changed(*arguments, **options):
+        released = release_pieces(*arguments, **options)
         population(300, 8).to_csv("new.csv", index=False)
         return released
 
-    monkeypatch.setattr(release_command, "release", changed)
+    monkeypatch.setattr(release, "release_pieces", changed)
     ended = fairbits("transform", "m", "new.csv", "--keep", "id")
     assert "new.csv was changed meanwhile" in ended.err
     assert not (place / "bits.csv").exists()

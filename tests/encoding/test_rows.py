@@ -8,7 +8,7 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from fairbits.datasets import load_adult, load_compas
-from fairbits.encoding import ReleaseLedger, SeenRows, TableEncoder, index_hashes, row_hashes
+from fairbits.encoding import SeenRows, TableEncoder, index_hashes, row_hashes
 
 
 def seen(x, index=None):
@@ -75,25 +75,3 @@ def test_a_pickle_tells_nothing_of_single_rows():
     assert known.come_back(row_hashes(x[:100])) is None
     assert known.hashes is None
     assert known.index is None
-
-
-def test_a_ledger_knows_the_tables_it_has_entered():
-    x = np.random.default_rng(0).normal(size=(50, 3))
-    ledger = ReleaseLedger()
-    assert not ledger.enter(x)
-    assert not ledger.enter(np.random.default_rng(1).normal(size=(50, 3)))
-    assert ledger.enter(x[::-1])
-    assert ledger.enter(x[:-1])
-    again = pickle.loads(pickle.dumps(ledger))
-    assert again.enter(x)
-    assert again._rows is not None
-
-
-def test_the_same_seeded_draw_is_no_second_one():
-    x = np.random.default_rng(0).normal(size=(50, 3))
-    ledger = ReleaseLedger()
-    assert not ledger.enter(x, seeded="0 1")
-    assert not ledger.enter(x, seeded="0 1")
-    assert ledger.enter(x[::-1], seeded="0 1")  # other noise for everybody
-    assert ledger.enter(x, seeded="0 2")
-    assert ledger.enter(x)

@@ -91,9 +91,9 @@ def test_the_class_is_held_to_the_information_limit_too():
 
 def test_what_is_promised_is_said_and_the_rest_is_an_estimate(fitted):
     text = str(fitted.certificate_)
-    assert "Promised with probability 0.95" in text
+    assert "Guaranteed with probability 0.95" in text
     assert "differ between two groups by at most 0.1" in text
-    assert "estimates for the model that was kept" in text
+    assert "estimates for the chosen model" in text
     assert "chosen by looking" not in text
     assert fitted.certificate_.total_variation <= 0.1
 

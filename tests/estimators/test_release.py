@@ -1,15 +1,26 @@
-"""What leaves the house is what the certificate is about."""
+"""What is released is what the certificate is about, and nobody gets more of it than that."""
 
+import copy
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from battery import CODES, problem, quick
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from fairbits import BinaryMIClassifier, TradeoffPath, certify, fit_coarse_code
-from fairbits.certificate import Release
-from fairbits.estimators import RepeatedDrawWarning
+from fairbits import (
+    BinaryMIClassifier,
+    CertifiedClassifier,
+    InputError,
+    TradeoffPath,
+    certify,
+    fit_coarse_code,
+    release,
+)
+from fairbits.certificate import AlreadyReleasedError, Ledger, OtherPeopleError, OtherReleaseError, Release
 from fairbits.information import total_variation
 
 
@@ -20,37 +31,133 @@ def fitted():
 
 
 @pytest.mark.parametrize("cls", CODES)
-def test_drawing_a_table_again_warns_unless_the_draws_are_the_same(cls):
+def test_a_second_release_of_the_same_people_is_refused(cls, tmp_path):
     X, y, s = problem()
-    model = quick(cls, random_state=None).fit(X, y, sensitive_features=s)
-    model.transform(X[:100])
-    model.transform(X[100:])
-    with pytest.warns(RepeatedDrawWarning, match="draws=2"):
-        model.transform(X[:100][::-1])
-    seeded = quick(cls, random_state=0).fit(X, y, sensitive_features=s)
-    np.testing.assert_array_equal(seeded.transform(X), seeded.transform(X))
-    model.fit(X, y, sensitive_features=s).transform(X)  # a new model, a new ledger
+    model, ledger = quick(cls, random_state=None).fit(X, y, sensitive_features=s), tmp_path / "released.ledger"
+    release(model, X[:100], ledger=ledger)
+    release(model, X[100:], ledger=ledger)
+    with pytest.raises(AlreadyReleasedError, match="All 100 people already have a code"):
+        release(model, X[:100][::-1], ledger=ledger)
+    release(model, X, ledger=tmp_path / "other.ledger")  # a ledger knows nothing of another one
 
 
-def test_predicting_scoring_and_certifying_release_nothing():
+def kinds_of(model, X):
+    cells = fit_coarse_code(model, X, 4)
+    return {
+        "the same": {},
+        "several draws": {"draws": 2},
+        "noise": {"eps": 0.1},
+        "coarse": {"coarse": cells},
+        "another coarse": {"coarse": fit_coarse_code(model, X, 3)},
+        "coarse, as a table": {"coarse": cells(np.indices([2] * 6).reshape(6, -1).T)},
+    }
+
+
+def test_a_second_release_is_refused_whatever_its_kind(fitted, tmp_path):
+    """Eight coarse codes of the same people are eight draws."""
+    model, X, _ = fitted
+    kinds = kinds_of(model, X)
+    for name, first in kinds.items():
+        ledger, draws = tmp_path / f"{name}.ledger", first.get("draws", 1)
+        assert release(model, X[:50], ledger=ledger, **first).new == 50
+        for second in kinds.values():
+            most = max(draws, second.get("draws", 1))
+            with pytest.raises(AlreadyReleasedError, match="50 of 60 people already have"):
+                release(model, X[:60], ledger=ledger, certified_draws=most, **second)
+        again = release(model, X[:50], ledger=ledger, repeated="again", eps=0.3, certified_draws=draws)
+        assert (again.again, again.most_draws, again.covered) == (50, draws + 1, False)
+
+
+def test_reuse_gives_the_same_code_of_every_kind_and_no_other(fitted, tmp_path):
+    model, X, _ = fitted
+    kinds = kinds_of(model, X)
+    for name, kind in kinds.items():
+        ledger = tmp_path / f"{name}.ledger"
+        first = release(model, X[:50], ledger=ledger, **kind)
+        assert first.codes.shape == ((50, 1) if "coarse" in kind else (50, 6 * kind.get("draws", 1)))
+        again = release(model, X[:60], ledger=ledger, repeated="reuse", **kind)
+        np.testing.assert_array_equal(again.codes[:50], first.codes)
+        assert (again.reused, again.new, again.covered) == (50, 10, True)
+    for name in ("coarse", "coarse, as a table"):  # the same cells, written in two ways
+        release(model, X[:60], ledger=tmp_path / "coarse.ledger", repeated="reuse", **kinds[name])
+    with pytest.raises(OtherReleaseError, match="60 people have a code from another kind of release"):
+        release(model, X[:60], ledger=tmp_path / "noise.ledger", repeated="reuse")
+
+
+def test_released_codes_are_draws_that_no_seed_makes_again(fitted, tmp_path):
+    model, X, _ = fitted
+    many = np.repeat(X[:20], 400, axis=0)  # identical rows in one call are different people
+    released = release(model, many, ledger=tmp_path / "a.ledger", eps=0.1)
+    assert (released.alike, released.new) == (20 * 399, 8000)
+    mean, theta = released.codes.reshape(20, 400, 6).mean(1), model.code_probabilities(X[:20])
+    assert np.abs(mean - (0.1 + 0.8 * theta)).max() < 5 * np.sqrt(0.25 / 400)
+    seeded = copy.copy(model)
+    seeded.random_state = 0
+    drawn = [release(seeded, X, ledger=tmp_path / f"{name}.ledger").codes for name in "bc"]
+    assert (drawn[0] != drawn[1]).any()
+
+
+def test_people_may_be_identified(fitted, tmp_path):
+    model, X, _ = fitted
+    ledger, ids = tmp_path / "released.ledger", pd.Series(range(100), name="id")
+    with Ledger(ledger, 6, ["id"]) as opened:
+        first = release(model, X[:100], person=ids, ledger=opened)
+        with pytest.raises(AlreadyReleasedError, match=r"1 of 100 people already has a code \(recognised by id\)"):
+            release(model, X[:100], person=ids + 99, ledger=opened)
+        with pytest.raises(OtherPeopleError, match=r"recognises people by id\. Pass id as `person`"):
+            release(model, X[:100], ledger=opened)
+    moved = release(model, X[100:200], person=pd.DataFrame({"id": ids[::-1]}), ledger=ledger, repeated="reuse")
+    np.testing.assert_array_equal(moved.codes, first.codes[::-1])
+    for person, message in (
+        (ids[:99], "99 identifiers for 100 rows"),
+        (ids * 0, "99 rows have the same id"),
+        (ids.where(ids != 6), "Row 7 has no value in id"),
+    ):
+        with pytest.raises(InputError, match=message):
+            release(model, X[:100], person=person, ledger=ledger, repeated="again")
+    unnamed = tmp_path / "unnamed.ledger"
+    release(model, X[:3], person=["a", "b", "c"], ledger=unnamed)
+    with pytest.raises(AlreadyReleasedError, match="2 of 3 people already have"):
+        release(model, X[:3], person=np.array(["c", "b", "d"]), ledger=unnamed)
+
+
+def test_models_in_pipelines_and_certified_ones_share_a_ledger_with_what_they_hold(tmp_path):
+    X, y, s = problem(1500)
+    method = make_pipeline(StandardScaler(), quick(BinaryMIClassifier, code_size=3))
+    model = CertifiedClassifier(method, max_disparity=0.9, gammas=(0.5,), random_state=0)
+    model.fit(X, y, sensitive_features=s)
+    first = release(model, X, ledger=tmp_path / "a")
+    inner = release(model.estimator_, X, ledger=tmp_path / "a", repeated="reuse")
+    np.testing.assert_array_equal(inner.codes, first.codes)
+    with pytest.raises(InputError, match="draws=2 is more than the certificate covers"):
+        release(model, X, ledger=tmp_path / "b", draws=2)
+    with pytest.raises(InputError, match="repeated='never'"):
+        release(model, X, ledger=tmp_path / "b", repeated="never")
+    with pytest.raises(InputError, match="no random code to release"):
+        release(StandardScaler().fit(X), X, ledger=tmp_path / "b")
+    with Ledger(tmp_path / "c", 4) as other, pytest.raises(InputError, match="codes of 4 bits"):
+        release(model, X, ledger=other)
+
+
+def test_transforming_and_predicting_remember_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     X, y, s = problem()
     model = quick(BinaryMIClassifier, random_state=None)
     path = TradeoffPath(model, [0.0, 0.5], cv=2).fit(X, y, sensitive_features=s)
     inner = path.estimators_[0]
-    inner.predict(X)
+    state = set(vars(inner))
+    assert (inner.transform(X) != inner.transform(X)).any()
     inner.predict(X)
     inner.certify(problem(seed=1)[0], sensitive_features=s)
     inner.sampled_proba(X)
-    assert inner.ledger_.tables == {}
+    assert set(vars(inner)) == state
+    assert not list(tmp_path.iterdir())
 
 
-def test_sampled_predictions_are_draws():
-    """They name the code, so two of them tell as much as two codes."""
+def test_sampled_predictions_are_fresh_draws():
     X, y, s = problem()
     model = quick(BinaryMIClassifier, random_state=None, prediction="sampled").fit(X, y, sensitive_features=s)
-    model.predict_proba(X)
-    with pytest.warns(RepeatedDrawWarning):
-        model.predict(X)
+    assert (model.predict_proba(X) != model.predict_proba(X)).any()
 
 
 def test_names_are_those_of_one_draw(fitted):
@@ -58,7 +165,7 @@ def test_names_are_those_of_one_draw(fitted):
     model.set_output(transform="pandas")
     assert model.transform(X[:50]).shape == (50, 6)
     with pytest.raises(ValueError, match="set_output"):
-        model.transform(X[:50], draws=2)
+        model.draw(X[:50], draws=2)
     model.set_output(transform="default")
 
 
@@ -66,7 +173,7 @@ def test_several_draws_stand_side_by_side_and_noise_flips_bits(fitted):
     model, X, _ = fitted
     model.random_state = np.random.RandomState(0)
     theta = model.code_probabilities(X)
-    drawn = model.transform(X, draws=200, eps=0.2)
+    drawn = model.draw(X, draws=200, eps=0.2)
     assert drawn.shape == (len(X), 200 * 6)
     assert drawn.dtype == np.uint8
     mean = drawn.reshape(len(X), 200, 6).mean(1)
@@ -108,7 +215,7 @@ def test_a_coarse_code_is_summed_over_its_words(fitted):
     assert as_table.estimated_total_variation == pytest.approx(truth, abs=1e-12)
     drawn = release.cell_probabilities(theta, torch.Generator().manual_seed(0))
     assert (drawn - per_cell).abs().max() < 5 * np.sqrt(0.25 / 64)
-    out = model.transform(X_new, coarse=cells)
+    out = model.draw(X_new, coarse=cells)
     assert out.shape == (1500, 1)
     assert set(out.ravel()) <= set(range(5))
 
@@ -138,13 +245,13 @@ def test_a_wide_hard_code_is_vacuous_and_its_coarse_code_is_not():
 def test_nonsense_is_refused(fitted):
     model, X, _ = fitted
     with pytest.raises(ValueError, match="draws=0"):
-        model.transform(X, draws=0)
+        model.draw(X, draws=0)
     with pytest.raises(ValueError, match=r"eps=0\.5"):
-        model.transform(X, eps=0.5)
+        model.draw(X, eps=0.5)
     with pytest.raises(ValueError, match="64 words"):
-        model.transform(X, coarse=np.zeros(8, int))
+        model.draw(X, coarse=np.zeros(8, int))
     with pytest.raises(ValueError, match="whole number"):
-        model.transform(X, coarse=lambda codes: codes.mean(1))
+        model.draw(X, coarse=lambda codes: codes.mean(1))
     with pytest.raises(ValueError, match="n_cells=1"):
         fit_coarse_code(model, X, 1)
     with pytest.raises(ValueError, match="different codes"):

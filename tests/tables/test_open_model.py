@@ -6,10 +6,10 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from fairbits import BinaryMIClassifier, CertifiedClassifier, TableEncoder, VanillaClassifier, save
+from fairbits.commands.release_codes import release_table
 from fairbits.tables.fitted_model import open_model
 from fairbits.tables.table_file import TableFile
 from fairbits.workflow.recertify import CONFIRMED, recertify
-from fairbits.workflow.release_table import release
 
 BRIEF = {"max_epochs": 2, "min_steps": 0, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::fairbits.estimators.concerns.VanishedClassWarning")
@@ -33,7 +33,8 @@ def test_a_certified_model_brings_its_promise(tmp_path):
     found = recertify(opened, TableFile(tmp_path / "new.csv"))
     assert found.verdict == CONFIRMED
     assert [(c.of, c.what) for c in found.compared] == [("code", "gap"), ("class", "gap")]
-    assert len(release(opened, TableFile(tmp_path / "new.csv"))) == 1000
+    released, _ = release_table(opened, TableFile(tmp_path / "new.csv"))
+    assert (len(released), released.covered) == (1000, True)
 
 
 def test_models_that_cannot_be_used_here_say_why(tmp_path):

@@ -1,0 +1,254 @@
+"""The ledger of released codes: nobody is lost from it, whatever is killed or damaged."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from fairbits.certificate import Ledger, OtherPeopleError
+from fairbits.certificate.ledger import LEDGER_NAME as NAME
+from fairbits.certificate.releasing import repeats_apart
+
+NAMES = [f"person {i}".encode() for i in range(50)]
+
+
+def enter(folder, names, seed, bits=12, **release):
+    codes = np.random.default_rng(seed).integers(256, size=(len(names), 2), dtype=np.uint8)
+    with Ledger(folder / NAME, bits) as ledger, ledger.locked():
+        ledger.enter(ledger.number(names), codes, **release)
+    return codes
+
+
+def draws(folder, names, bits=12):
+    with Ledger(folder / NAME, bits) as ledger, ledger.locked():
+        return ledger.draws(ledger.number(names)).tolist()
+
+
+def codes(folder, names):
+    with Ledger(folder / NAME, 12) as ledger, ledger.locked():
+        return ledger.find(ledger.number(names))["code"]
+
+
+def test_what_is_entered_is_known_in_the_next_run(tmp_path):
+    first = enter(tmp_path, NAMES[:20], 0)
+    second = enter(tmp_path, NAMES[10:30], 1)
+    assert draws(tmp_path, NAMES) == [1] * 10 + [2] * 10 + [1] * 10 + [0] * 20
+    found = codes(tmp_path, NAMES[:30])
+    np.testing.assert_array_equal(found[:10], first[:10])
+    np.testing.assert_array_equal(found[10:], second)  # the last one released
+
+
+def test_codes_of_several_widths_and_kinds_stand_beside_each_other(tmp_path):
+    first = enter(tmp_path, NAMES[:20], 0, kind=3)
+    wide = np.random.default_rng(1).integers(256, size=(10, 9), dtype=np.uint8)
+    with Ledger(tmp_path / NAME, 12) as ledger, ledger.locked():
+        ledger.enter(ledger.number(NAMES[15:25]), wide, draws=4, kind=7)
+        found = ledger.find(ledger.number(NAMES[:26]))
+    np.testing.assert_array_equal(found["draws"], [1] * 15 + [5] * 5 + [4] * 5 + [0])
+    np.testing.assert_array_equal(found["kind"], [3] * 15 + [7] * 10 + [0])
+    np.testing.assert_array_equal(found["code"][:15, :2], first[:15])
+    np.testing.assert_array_equal(found["code"][15:25], wide)
+
+
+def test_no_row_can_be_read_from_it_nor_compared_between_models(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        enter(tmp_path / folder, NAMES, 0)
+    contents = [(tmp_path / folder / NAME).read_bytes() for folder in ("a", "b")]
+    assert not [name for name in NAMES for content in contents if name in content]
+    with Ledger(tmp_path / "a" / NAME, 12) as a, Ledger(tmp_path / "b" / NAME, 12) as b:
+        assert not np.isin(a.number(NAMES), b.number(NAMES)).any()
+    assert (tmp_path / "a" / NAME).stat().st_mode & 0o77 == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_what_was_entered_survives_kill_9_at_any_moment(tmp_path):
+    """A child enters one batch after another and reports each; it is killed somewhere, again and again."""
+    done = 0
+    for trial, moment in enumerate(np.random.default_rng(0).uniform(0.001, 0.1, 15)):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                for batch in range(done, done + 10_000):
+                    enter(tmp_path, [b"%d %d" % (batch, i) for i in range(200)], batch)
+                    os.write(writing, b".")
+            finally:
+                os._exit(1)
+        os.close(writing)
+        seen = len(os.read(reading, 1)) if trial % 2 else 0  # in every other trial one batch is done for certain
+        time.sleep(moment)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        with os.fdopen(reading, "rb") as reports:
+            reported = done + seen + len(reports.read())
+        found = [draws(tmp_path, [b"%d %d" % (batch, i) for i in range(200)]) for batch in range(reported + 2)]
+        assert all(batch == [1] * 200 for batch in found[:reported])
+        assert found[reported] in ([0] * 200, [1] * 200)  # a batch as a whole, or nothing of it
+        assert found[reported + 1] == [0] * 200
+        done = reported + (found[reported] == [1] * 200)
+    assert done >= 7
+
+
+def test_an_error_leaves_the_ledger_as_it_was(tmp_path):
+    enter(tmp_path, NAMES[:2], 0)
+    with Ledger(tmp_path / NAME, 12) as ledger:
+        with suppress(KeyboardInterrupt), ledger.locked():
+            ledger.enter(ledger.number(NAMES), np.zeros((50, 2), np.uint8))
+            raise KeyboardInterrupt
+        assert ledger.draws(ledger.number(NAMES)).tolist() == [1] * 2 + [0] * 48
+
+
+def test_nothing_is_written_before_somebody_is_entered(tmp_path):
+    with Ledger(tmp_path / NAME, 12) as first, Ledger(tmp_path / NAME, 12) as second:
+        with first.locked():
+            assert not first.draws(first.number(NAMES)).any()
+            first.enter(first.number([]), np.zeros((0, 2), np.uint8))
+        assert (tmp_path / NAME).stat().st_size == 0
+        with second.locked():
+            second.enter(second.number(NAMES), np.zeros((50, 2), np.uint8))
+        with first.locked():  # it takes over the key of who was first
+            assert first.draws(first.number(NAMES)).all()
+
+
+def test_damage_is_never_taken_for_an_empty_ledger(tmp_path):
+    """Every byte is changed in turn: an error, or the byte means nothing and everybody is still known."""
+    enter(tmp_path, NAMES[:3], 0)
+    enter(tmp_path, NAMES[3:5], 0)
+    whole, expected = (tmp_path / NAME).read_bytes(), codes(tmp_path, NAMES[:5])
+    sentences = []
+    for place in [*range(600), *range(600, len(whole), 7)]:
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x11
+        (tmp_path / NAME).write_bytes(damaged)
+        try:
+            found = draws(tmp_path, NAMES[:5]), codes(tmp_path, NAMES[:5]).tolist()
+        except ValueError as error:
+            sentences.append(str(error))
+        else:
+            assert found == ([1] * 5, expected.tolist())
+    assert len(sentences) > 50
+    assert all("is damaged, or not the ledger of" in text or "cannot be written" in text for text in sentences)
+    (tmp_path / NAME).write_bytes(whole)
+    assert draws(tmp_path, NAMES[:5]) == [1] * 5
+
+
+def test_a_ledger_that_was_cut_off_or_lost_a_part_is_damaged(tmp_path):
+    enter(tmp_path, NAMES, 0)
+    whole = (tmp_path / NAME).read_bytes()
+    for length in range(1, len(whole), 512):
+        (tmp_path / NAME).write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="is damaged, or not the ledger of this model"):
+            draws(tmp_path, NAMES)
+    (tmp_path / NAME).write_bytes(whole)
+    with sqlite3.connect(tmp_path / NAME) as db:
+        db.execute("DELETE FROM parts WHERE length(content) > 0 AND part >= 0")
+    db.close()
+    with pytest.raises(ValueError, match="is damaged"):
+        draws(tmp_path, NAMES)
+
+
+def test_the_codes_of_others_are_damage_too(tmp_path):
+    enter(tmp_path, NAMES, 0)
+    with sqlite3.connect(tmp_path / NAME) as db:
+        db.execute("UPDATE parts SET content = x'', width = 0 WHERE part >= 0")
+    db.close()
+    with pytest.raises(ValueError, match="is damaged"):
+        draws(tmp_path, NAMES)
+
+
+def test_a_second_program_waits_and_then_gets_a_sentence(tmp_path):
+    with Ledger(tmp_path / NAME, 12) as first, Ledger(tmp_path / NAME, 12, wait=0.05) as second:
+        with first.locked():
+            started = time.perf_counter()
+            with pytest.raises(ValueError, match="Another program is releasing codes"), second.locked():
+                pass
+            assert time.perf_counter() - started >= 0.05
+        with second.locked():
+            second.enter(second.number(NAMES), np.zeros((50, 2), np.uint8))
+        with first.locked():
+            assert (first.draws(first.number(NAMES)) == 1).all()
+
+
+def test_opening_a_ledger_twice_does_not_let_another_program_in(tmp_path):
+    """Closing a file drops the locks that its process has on it, whoever in the process took them."""
+    with Ledger(tmp_path / NAME, 12) as first, first.locked():
+        with pytest.raises(ValueError, match="Another program"):
+            Ledger(tmp_path / NAME, 12, wait=0.01)
+        other = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0.01).execute('BEGIN IMMEDIATE')"
+        ended = subprocess.run([sys.executable, "-c", other, tmp_path / NAME], capture_output=True, text=True)
+        assert "database is locked" in ended.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_two_programs_at_once_lose_nothing(tmp_path):
+    children = []
+    for number in range(2):
+        children.append(os.fork())
+        if children[-1] == 0:
+            for batch in range(10):
+                enter(tmp_path, [b"%d %d" % (number, batch), b"both"], batch)
+            os._exit(0)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    assert draws(tmp_path, [b"%d %d" % (n, batch) for n in range(2) for batch in range(10)]) == [1] * 20
+    assert draws(tmp_path, [b"both"]) == [20]
+
+
+def test_another_code_or_other_people_are_refused(tmp_path):
+    enter(tmp_path, NAMES[:3], 0)
+    with pytest.raises(ValueError, match="not the ledger of this model"):
+        Ledger(tmp_path / NAME, 11)
+    with pytest.raises(OtherPeopleError, match="Leave `person` out"):
+        Ledger(tmp_path / NAME, 12, ["id"])
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):
+    (tmp_path / NAME).mkdir()
+    with pytest.raises(ValueError, match="cannot be written"):
+        Ledger(tmp_path / NAME, 12)
+
+
+def test_repeats_are_set_apart_in_the_same_way_every_time():
+    rows = np.array([5, 9, 5, 5, 9, 1], np.uint64)
+    apart = repeats_apart(rows)
+    assert len(np.unique(apart)) == 6
+    np.testing.assert_array_equal(apart[[0, 1, 5]], rows[[0, 1, 5]])
+    np.testing.assert_array_equal(np.sort(repeats_apart(rows[::-1])), np.sort(apart))
+
+
+def test_one_more_person_takes_as_long_after_many_as_at_first(tmp_path):
+    rng = np.random.default_rng(0)
+    with Ledger(tmp_path / NAME, 12) as ledger:
+
+        def seconds():
+            """Return the time to look up and enter one person, the median of 15."""
+            times = []
+            for row in rng.integers(2**64, size=(15, 1), dtype=np.uint64):
+                start = time.perf_counter()
+                with ledger.locked():
+                    assert ledger.draws(row) == 0
+                    ledger.enter(row, np.zeros((1, 2), np.uint8))
+                times.append(time.perf_counter() - start)
+            return np.median(times)
+
+        first = seconds()
+        with ledger.locked():
+            rows = rng.integers(2**64, size=100_000, dtype=np.uint64)
+            ledger.enter(rows, np.zeros((len(rows), 2), np.uint8))
+        assert seconds() < 20 * first
+
+
+def test_a_million_rows_are_twenty_megabytes(tmp_path):
+    rows = np.arange(1_000_000, dtype=np.uint64) * np.uint64(7919) * np.uint64(2**40 + 1)
+    with Ledger(tmp_path / NAME, 12) as ledger, ledger.locked():
+        ledger.enter(rows, np.zeros((len(rows), 2), np.uint8))
+    assert (tmp_path / NAME).stat().st_size < 20_000_000
+    with Ledger(tmp_path / NAME, 12) as ledger, ledger.locked():
+        assert (ledger.draws(rows[::-1]) == 1).all()
+        assert (ledger.draws(rows + np.uint64(1)) == 0).all()
