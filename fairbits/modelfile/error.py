@@ -5,8 +5,10 @@ from contextlib import contextmanager
 
 from pydantic import ValidationError
 
+from fairbits.errors import InputError
 
-class ModelFileError(ValueError):
+
+class ModelFileError(InputError):
     """A model cannot be written to a file, or a file does not hold a model that can be trusted to be whole."""
 
 
