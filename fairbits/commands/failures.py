@@ -60,6 +60,8 @@ def file_errors(path: Path) -> Iterator[None]:
     """Turn trouble with a file or folder that the user named into an InputError."""
     try:
         yield
+    except BrokenPipeError:  # of stdout
+        raise
     except OSError as error:
         raise InputError(f"{error.filename or path}: {error.strerror}." if error.strerror else str(error)) from error
 

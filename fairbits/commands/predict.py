@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from fairbits.commands import arguments
+from fairbits.commands.failures import file_errors
 
 
 def predict(
@@ -31,15 +32,16 @@ def predict(
     """
     from fairbits.commands.release_codes import run_predict
 
-    run_predict(
-        model,
-        table,
-        output,
-        keep=arguments.names(keep),
-        person=arguments.names(person),
-        reuse=reuse,
-        again=again,
-        expected=expected,
-        reading={"separator": separator, "encoding": encoding},
-        as_json=as_json,
-    )
+    with file_errors(output):
+        run_predict(
+            model,
+            table,
+            output,
+            keep=arguments.names(keep),
+            person=arguments.names(person),
+            reuse=reuse,
+            again=again,
+            expected=expected,
+            reading={"separator": separator, "encoding": encoding},
+            as_json=as_json,
+        )

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from fairbits.commands import arguments
+from fairbits.commands.failures import file_errors
 
 
 def transform(
@@ -28,14 +29,15 @@ def transform(
     """
     from fairbits.commands.release_codes import run_transform
 
-    run_transform(
-        model,
-        table,
-        output,
-        keep=arguments.names(keep),
-        person=arguments.names(person),
-        reuse=reuse,
-        again=again,
-        reading={"separator": separator, "encoding": encoding},
-        as_json=as_json,
-    )
+    with file_errors(output):
+        run_transform(
+            model,
+            table,
+            output,
+            keep=arguments.names(keep),
+            person=arguments.names(person),
+            reuse=reuse,
+            again=again,
+            reading={"separator": separator, "encoding": encoding},
+            as_json=as_json,
+        )

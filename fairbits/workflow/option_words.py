@@ -3,16 +3,17 @@
 import re
 
 DATA = {"X": "The table", "y": "The label", "sensitive_features": "The sensitive column"}
-OPTIONS = {"max_epochs": "--epochs", "n_bins": "--bins", "random_state": "--seed"} | {
-    name: f"--{name.replace('_', '-')}"
-    for name in ("code_size", "confidence", "data_home", "draws", "gamma", "max_disparity", "max_information")
-}
+OPTIONS = {"max_epochs": "--epochs", "n_bins": "--bins", "code_size": "--code-size", "data_home": "--data-home"}
+OPTIONS |= {"max_disparity": "--max-disparity", "max_information": "--max-information"}
+OPTIONS |= {name: f"--{name}" for name in ("confidence", "draws", "encoding", "separator")}
 PYTHON = re.compile(r"\b\w+=|\w\(|\b[a-z]+_[a-z_]+\b|\bfrom X\b|\bpandas\b")
 REMEDIES = {  # by the class of the error or warning: what to do on the command line
-    "GroupTooSmallError": "Merge the group with another one, or leave its rows out.",
+    "SmallGroupError": "Merge the group with another one, or leave its rows out.",
     "UnseenGroupError": "Leave these rows out, or merge the group with a known one.",
-    "OneGroupError": "Use rows of at least two groups, or leave the column out.",
-    "NothingToEncodeError": "Use a table with columns that vary, or drop fewer of them.",
+    "ColumnsMismatchError": "Use a table with the columns of the fit.",
+    "EncodingError": "Save the file as UTF-8, or pass its encoding, such as --encoding latin-1.",
+    "SeparatorError": "Pass --separator if the columns are not separated by comma, semicolon, tab, bar or space.",
+    "ModelExistsError": "Name another folder.",
     "BinnedSensitiveFeaturesWarning": "To choose the groups yourself, make a column that names them.",
     "UndefinedGapError": "Merge groups, or use a table with more rows.",
     "CollapsedCodeWarning": "Try a larger limit, a smaller --gamma or more --epochs.",

@@ -113,7 +113,7 @@ def write_released(
             if done != len(released) or table.has_changed():
                 raise InputError(f"{table.path} was changed meanwhile")
     except (OSError, ValueError) as error:
-        raise InputError(
+        raise OSError(
             f"{output} could not be written ({error}). Its codes are in the ledger and count as handed out: run again "
             "with --reuse to get the same ones."
         ) from error
