@@ -38,7 +38,9 @@ NOT_FOR_IMAGES = ("VFAEClassifier", "VIBClassifier", "LFRClassifier")  # they mo
 def seconds_per_epoch(name: str, X: np.ndarray, y: np.ndarray, s: np.ndarray) -> float:
     """Train one model for some epochs and return the time of the fastest."""
     times = []
-    model = getattr(fairbits, name)(max_epochs=EPOCHS, min_steps=0, patience=EPOCHS, random_state=0)
+    model = getattr(fairbits, name)(
+        max_epochs=EPOCHS, schedule=fairbits.Schedule(min_steps=0, patience=EPOCHS), random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit_stack([model], X, y, sensitive_features=s, on_epoch=lambda *_: times.append(time.perf_counter()))

@@ -6,13 +6,15 @@ from .certificate.certificate_record import Certificate as Certificate
 from .certificate.certification import certify as certify
 from .encoding.table_encoder import TableEncoder as TableEncoder
 from .errors import InputError as InputError
-from .estimators.bernoulli import BinaryBernoulliClassifier as BinaryBernoulliClassifier
+from .estimators.binary import BinaryBernoulliClassifier as BinaryBernoulliClassifier
+from .estimators.binary import BinaryMIClassifier as BinaryMIClassifier
 from .estimators.certified import CertifiedClassifier as CertifiedClassifier
 from .estimators.certified import NotCertifiedError as NotCertifiedError
 from .estimators.coarse import fit_coarse_code as fit_coarse_code
+from .estimators.debiased import DebiasedBernoulliClassifier as DebiasedBernoulliClassifier
+from .estimators.debiased import DebiasedMIClassifier as DebiasedMIClassifier
 from .estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
 from .estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning
-from .estimators.mi import BinaryMIClassifier as BinaryMIClassifier
 from .estimators.tradeoff_path import TradeoffPath as TradeoffPath
 from .estimators.vanilla import VanillaClassifier as VanillaClassifier
 from .modelfile.error import ModelFileError as ModelFileError
@@ -29,6 +31,7 @@ from .rivals.rebias import ReBiasClassifier as ReBiasClassifier
 from .rivals.rubi import RUBiClassifier as RUBiClassifier
 from .rivals.vfae import VFAEClassifier as VFAEClassifier
 from .rivals.vib import VIBClassifier as VIBClassifier
+from .training.plan import Schedule as Schedule
 
 __version__: str
 __all__: list[str]

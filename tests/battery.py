@@ -1,9 +1,11 @@
 """Every public method, to be put through the battery, and a small learning problem."""
 
+from dataclasses import fields, replace
+
 import numpy as np
 
 import fairbits
-from fairbits.estimators import CodeClassifier, InvariantClassifier
+from fairbits.estimators import CodeClassifier, InvariantClassifier, Schedule
 
 PUBLIC = [getattr(fairbits, name) for name in fairbits.__all__]
 ESTIMATORS = [found for found in PUBLIC if isinstance(found, type) and issubclass(found, InvariantClassifier)]
@@ -19,5 +21,7 @@ def problem(n=600, n_groups=2, n_classes=2, seed=0):
 
 
 def quick(cls, **settings):
-    """An estimator that trains in a fraction of a second."""
-    return cls(**{"max_epochs": 5, "min_steps": 30, "hidden_sizes": (16,), "random_state": 0, **settings})
+    """An estimator that trains in a fraction of a second; settings of its schedule may stand beside the others."""
+    settings = {"max_epochs": 5, "min_steps": 30, "hidden_sizes": (16,), "random_state": 0, **settings}
+    own = {field.name: settings.pop(field.name) for field in fields(Schedule) if field.name in settings}
+    return cls(schedule=replace(cls.own_schedule, **own), **settings)

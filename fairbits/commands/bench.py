@@ -45,7 +45,7 @@ def measure(rows: int) -> dict[str, Any]:
     from sklearn.pipeline import make_pipeline
 
     from fairbits.encoding import TableEncoder
-    from fairbits.estimators import BinaryMIClassifier
+    from fairbits.estimators import BinaryMIClassifier, Schedule
 
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(rows, COLUMNS - 2)), columns=[f"x{i}" for i in range(COLUMNS - 2)])
@@ -53,7 +53,8 @@ def measure(rows: int) -> dict[str, Any]:
     s = rng.integers(2, size=rows)
     X["x0"] += s
     y = (X["x1"] + rng.normal(size=rows) > 0).to_numpy().astype(int)
-    method = BinaryMIClassifier(code_size=CODE_SIZE, max_epochs=EPOCHS, min_steps=0, patience=EPOCHS, random_state=0)
+    schedule = Schedule(min_steps=0, patience=EPOCHS)
+    method = BinaryMIClassifier(code_size=CODE_SIZE, max_epochs=EPOCHS, schedule=schedule, random_state=0)
     model = make_pipeline(TableEncoder(), method)
     started = time.perf_counter()
     model.fit(X, y, binarymiclassifier__sensitive_features=s)

@@ -1,17 +1,17 @@
 """Methods in the scikit-learn contract: a method is a network and a loss."""
 
 from fairbits.estimators.base import InvariantClassifier
-from fairbits.estimators.bernoulli import BinaryBernoulliClassifier
+from fairbits.estimators.binary import BinaryBernoulliClassifier, BinaryMIClassifier, CodeClassifier
 from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError
 from fairbits.estimators.coarse import fit_coarse_code
-from fairbits.estimators.code import CodeClassifier, RepeatedDrawWarning
 from fairbits.estimators.concerns import CollapsedCodeWarning, SaturatedPenaltyWarning, VanishedClassWarning
+from fairbits.estimators.debiased import DebiasedBernoulliClassifier, DebiasedMIClassifier
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import MissingSensitiveFeaturesWarning, SensitiveFeatureInXWarning
-from fairbits.estimators.mi import BinaryMIClassifier
 from fairbits.estimators.settings import check_settings, search_ranges, setting, tunable
 from fairbits.estimators.tradeoff_path import TradeoffPath
 from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.training import Schedule
 
 __all__ = [
     "BinaryBernoulliClassifier",
@@ -19,11 +19,13 @@ __all__ = [
     "CertifiedClassifier",
     "CodeClassifier",
     "CollapsedCodeWarning",
+    "DebiasedBernoulliClassifier",
+    "DebiasedMIClassifier",
     "InvariantClassifier",
     "MissingSensitiveFeaturesWarning",
     "NotCertifiedError",
-    "RepeatedDrawWarning",
     "SaturatedPenaltyWarning",
+    "Schedule",
     "SensitiveFeatureInXWarning",
     "TradeoffPath",
     "VanillaClassifier",

@@ -3,7 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 import torch
@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fairbits.encoding import take_rows
+from fairbits.encoding import GroupEncoder, take_rows
 from fairbits.estimators.concerns import vanished_classes
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import read_numbers
-from fairbits.estimators.settings import layer_sizes, setting, torch_device, tunable
+from fairbits.estimators.settings import layer_sizes, schedule_fields, setting, torch_device, tunable
 from fairbits.nn import Inputs
-from fairbits.training import Batch
+from fairbits.training import Batch, Schedule
 
 PREDICTION_ROWS = 16_384  # rows predicted at a time
 CONCERNED_ROWS = 10_000  # rows of a fit that its concerns are judged by
@@ -28,8 +28,16 @@ def log_softmax(logits: Tensor) -> Tensor:
     return torch.log_softmax(logits.mT, -2).mT
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class InvariantClassifier(ClassifierMixin, BaseEstimator):
+@dataclass_transform(kw_only_default=True)
+class _Settings:
+    """Makes the annotated settings of every subclass its constructor's keyword arguments."""
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+
+class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
     """Base of all methods: a method is a network (`build`) and a loss; everything else is here.
 
     Parameters
@@ -37,52 +45,36 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
     hidden_sizes : widths of the hidden layers before the representation
     channels : widths of the convolutional blocks in front of them for images; a table has none
     learning_rate, weight_decay : of Adam; the decay is decoupled
-    learning_rate_decay : "linear" lowers the learning rate to 0 over `max_epochs`
-    batch_size, max_epochs, min_steps, patience : the training schedule; at least `min_steps` steps are taken on small
-        tables, and training stops after `patience` epochs without a better validation value
-    warmup_epochs : over which the penalty rises to its weight
-    validation_fraction : rows held out of the fit to choose the epoch; where that is under 10 rows, the training rows
-        are used instead
-    selection : "objective" keeps the epoch with the smallest loss on the validation rows, "paper" the one with the
-        largest AUC + (1 - GPA) + (1 - AUDC), "last" the last one, for data whose validation rows would mislead
+    batch_size, max_epochs : rows per step, and passes over the training rows at most
+    schedule : a `Schedule`: patience, warm-up, validation rows, choice of the epoch; None for the method's own
     groups : several sensitive columns form their "intersection", or "each" is protected on its own and their
-        leakages add up
-    n_bins : quantile bins of a numeric sensitive column with many values
-    min_group_size : smaller groups are refused
-    unlabelled : a value of y that marks rows without a label, such as -1; they count in the leakage only. With the
-        domain as sensitive feature this is domain adaptation: the target's labels are not needed
+        leakages add up. A `GroupEncoder` also sets the bins of numbers and the smallest group
     device : where torch computes
     verbose : show a progress bar
-    random_state : seed of the fit; an int also makes every draw of `transform` repeatable, and then nothing is hidden
-        from a receiver who knows it. None takes fresh randomness from the operating system
+    random_state : seed of the fit; an int also makes every draw of `transform` repeatable, and then hides nothing from
+        anyone who knows it. None takes fresh randomness from the operating system
     """
 
     hidden_sizes: tuple[int, ...] = setting((64,), check=layer_sizes)
     channels: tuple[int, ...] = setting((16, 32, 64), check=layer_sizes)
     learning_rate: float = tunable(1e-3, 1e-4, 1e-2, log=True, above=0)
     weight_decay: float = tunable(0.0, 0.0, 0.1, at_least=0)
-    learning_rate_decay: str = setting("none", one_of=("none", "linear"))
     batch_size: int = setting(256, at_least=1, whole=True)
     max_epochs: int = setting(100, at_least=1, whole=True)
-    min_steps: int = setting(500, at_least=0, whole=True)
-    patience: int = setting(20, at_least=1, whole=True)
-    warmup_epochs: int = setting(5, at_least=0, whole=True)
-    validation_fraction: float = setting(0.1, at_least=0, at_most=0.9)
-    selection: str = setting("objective", one_of=("objective", "paper", "last"))
-    groups: str = setting("intersection", one_of=("intersection", "each"))
-    n_bins: int = setting(4, at_least=2, whole=True)
-    min_group_size: int = setting(10, at_least=1, whole=True)
-    unlabelled: Any = None
+    schedule: Schedule | None = setting(None, check=schedule_fields)
+    groups: str | GroupEncoder = "intersection"
     device: str = setting("cpu", check=torch_device)
     verbose: bool = False
     random_state: Any = None
 
     #: Settings in which the replicas of one stack may differ; the loss finds them among its scalars.
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay")
+    #: How the method trains where `schedule` is None.
+    own_schedule: ClassVar[Schedule] = Schedule()
     #: Whether a fit without sensitive features deserves a warning.
     protects: ClassVar[bool] = False
 
-    # ------------------------------------------------------------------ what a method says
+    # ------------------------------------------------------------------ what a method defines
 
     @property
     def opponent(self) -> str | None:
@@ -95,7 +87,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def max_validation_rows(self) -> int | None:
-        """Most validation rows worth looking at."""
+        """Validation rows worth looking at, at most."""
         return None
 
     @property
@@ -113,10 +105,10 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
 
         ``self.groups_`` names the groups of every sensitive column.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say which network to build.")
+        raise NotImplementedError(f"{type(self).__name__} does not define its network.")
 
     def initialise(self, net: nn.Module, y: Tensor, s: Tensor, weight: Tensor) -> None:
-        """Let the fresh network know what it has to of the labels, groups and weights of the training rows."""
+        """Let the fresh network see the labels, groups and weights of the training rows."""
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> Any:
         """Return what the loss needs of labels, groups and weights, as nested tuples of tensors.
@@ -136,12 +128,12 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
 
     def opponent_loss(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the terms of the opponent's own loss, like `loss`."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what its opponent wants.")
+        raise NotImplementedError(f"{type(self).__name__} does not define its opponent's loss.")
 
     def evaluate(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the terms of a full pass over validation rows; the loss itself unless a method knows better."""
         terms = self.loss(net, batch, scalars)
-        if self.selection == "paper":
+        if self.training.selection == "paper":
             terms["probabilities"] = self.probabilities(net, batch.x)
         return terms
 
@@ -151,7 +143,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ the scikit-learn contract
 
-    def fit(self, X, y, *, sensitive_features=None, sample_weight=None):
+    def fit(self, X, y, *, sensitive_features=None, sample_weight=None, unlabelled=None):
         """Fit to rows X with labels y.
 
         Parameters
@@ -161,8 +153,12 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         y : (n,) labels of two or more classes
         sensitive_features : one or several columns (array, pandas, polars); needed here only, never for predictions
         sample_weight : (n,) non-negative; a whole number counts as so many copies of the row
+        unlabelled : a value of y that marks rows without a label, such as -1; they count in the leakage only. With the
+            domain as sensitive feature this is domain adaptation: the target's labels are not needed
         """
-        fit_stack([self], X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        fit_stack(
+            [self], X, y, sensitive_features=sensitive_features, sample_weight=sample_weight, unlabelled=unlabelled
+        )
         parts, n = (X, y, sensitive_features), len(np.asarray(y))
         if n > CONCERNED_ROWS:
             some = np.linspace(0, n - 1, CONCERNED_ROWS).astype(np.int64)
@@ -172,43 +168,43 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def concerns(self, X, y=None, sensitive_features=None) -> list[Warning]:
-        """Return what a user should know about this fit, judged by rows X; `fit` warns of what its own rows show."""
+        """Return what you should know about this fit, judged by rows X; `fit` warns of what its own rows show."""
         best = self._by_rows(X, self.probabilities).argmax(1)  # not by `predict`, which may draw
         return vanished_classes(self.classes_[best], self.classes_)
 
     def predict_proba(self, X) -> np.ndarray:
         """Return the probability of each class of `classes_`, one row per row of X.
 
-        A function of the row itself: what is said about a drawn code, its information or a certificate, does not
-        cover it.
+        A function of the row itself: a certificate or the information of a drawn code does not cover it.
         """
         return self._by_rows(X, self.probabilities)
 
     def predict(self, X) -> np.ndarray:
         """Return the most probable class of each row."""
-        best = self.predict_proba(X).argmax(1)
-        return self.classes_[best]
+        return self.classes_[self.predict_proba(X).argmax(1)]
 
     def _by_rows(self, X, function) -> np.ndarray:
         """Apply function(net, x) to the rows of X, a slice at a time."""
-        x = self._read(X)
+        check_is_fitted(self)
+        x = torch.from_numpy(np.require(read_numbers(self, X, reset=False), requirements="W"))
         with torch.no_grad():
             parts = [function(self.net_, part.to(self.device)).cpu().numpy() for part in x.split(PREDICTION_ROWS)]
         return np.concatenate(parts).astype(np.float64 if parts[0].dtype == np.float32 else parts[0].dtype)
+
+    @property
+    def training(self) -> Schedule:
+        """The schedule that a fit follows."""
+        return self.own_schedule if self.schedule is None else self.schedule
 
     @property
     def group_sizes(self) -> list[int]:
         """How many groups each sensitive column has."""
         return [len(names) for names in self.groups_]
 
-    def _read(self, X) -> Tensor:
-        check_is_fitted(self)
-        return torch.from_numpy(np.require(read_numbers(self, X, reset=False), requirements="W"))
-
     def cross_entropy(self, log_probabilities: Tensor, batch: Batch) -> Tensor:
         """Return the weighted mean of -log2 p(y), in bits, over the rows that have a label."""
         y, weight = batch.y, batch.weight
-        if self.unlabelled is not None:
+        if getattr(self, "has_unlabelled_", False):
             labelled = weight * (y >= 0)
             y, weight = y.clamp(min=0), labelled / labelled.sum().clamp(min=torch.finfo(weight.dtype).tiny)
         own = log_probabilities.mT.gather(-2, y.unsqueeze(-2)).squeeze(-2)

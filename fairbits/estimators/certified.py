@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, binary_digits, certify, certify_groups
 from fairbits.encoding import SeenRows, row_hashes, take_rows
 from fairbits.errors import InputError
+from fairbits.estimators.binary import BinaryMIClassifier
 from fairbits.estimators.fitting import fit_stack
-from fairbits.estimators.mi import BinaryMIClassifier
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
 

@@ -1,4 +1,4 @@
-"""What a user should hear about a fitted model: it says nothing, it never says something, its penalty was blind."""
+"""What you should know about a fitted model: a code that is constant, a class it never predicts, a blind penalty."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,22 +6,27 @@ from typing import Any
 import numpy as np
 import torch
 
+from fairbits.errors import InputWarning
 from fairbits.information import binary_entropy
 
-CONSTANT_BITS = 1e-3  # a bit that tells less than this about the row is constant
+CONSTANT_BITS = 1e-3  # a bit that reveals less than this about the row is constant
 SATURATED = 0.9  # of H(S)
 
 
-class CollapsedCodeWarning(UserWarning):
-    """All bits are the same for every row: the code tells nothing, about the label either."""
+class CollapsedCodeWarning(InputWarning):
+    """All bits are the same for every row: the code reveals nothing, not even the label."""
 
 
-class VanishedClassWarning(UserWarning):
-    """A class of the training rows is never predicted."""
+class VanishedClassWarning(InputWarning):
+    """The model never predicts one of the classes of the training rows."""
 
 
-class SaturatedPenaltyWarning(UserWarning):
+class SaturatedPenaltyWarning(InputWarning):
     """The information measured on batches was almost H(S), its largest value: the penalty had nothing to compare."""
+
+
+class LessFairWarning(InputWarning):
+    """The model is less fair than one without protection."""
 
 
 def collapsed_code(theta: np.ndarray) -> list[Warning]:
@@ -30,12 +35,8 @@ def collapsed_code(theta: np.ndarray) -> list[Warning]:
     about_rows = binary_entropy(t.mean(0)) - binary_entropy(t).mean(0)
     if float(about_rows.max()) >= CONSTANT_BITS:
         return []
-    return [
-        CollapsedCodeWarning(
-            f"The code has collapsed: all {theta.shape[1]} bits are the same for every row, so it tells nothing, about "
-            "the label either. Lower gamma, or train longer (max_epochs, warmup_epochs)."
-        )
-    ]
+    problem = f"The code has collapsed: all {theta.shape[1]} bits are the same for every row, so it predicts nothing."
+    return [CollapsedCodeWarning(problem, remedy="Lower gamma, or train longer (max_epochs, warmup_epochs).")]
 
 
 def vanished_classes(predicted: np.ndarray, classes: Sequence[Any]) -> list[Warning]:
@@ -43,30 +44,20 @@ def vanished_classes(predicted: np.ndarray, classes: Sequence[Any]) -> list[Warn
     never = [str(c) for c in classes if c not in set(predicted.tolist())]
     if not never or not len(predicted):
         return []
-    return [
-        VanishedClassWarning(
-            f"Never the most probable class of any of {len(predicted)} rows: {', '.join(never)}. The model may have "
-            "given it up to keep the penalty low, or the class is rare; compare predict_proba with a threshold of your "
-            "own, or lower gamma."
-        )
-    ]
+    problem = f"The model never predicts the class {', '.join(map(repr, never))} on these {len(predicted):,} rows."
+    remedy = "Lower gamma, merge rare classes, or compare predict_proba with a threshold of your own."
+    return [VanishedClassWarning(problem, remedy=remedy)]
 
 
 def saturated_penalty(information: float, entropy: float) -> list[Warning]:
     """Return a warning if the information of a batch, in bits, is close to the entropy of the groups."""
     if information <= SATURATED * entropy:
         return []
-    return [
-        SaturatedPenaltyWarning(
-            f"The code's information was {information:.3f} bits on training batches, of at most H(S) = {entropy:.3f}: "
-            "either every group has its own words, or the words outnumber the rows of a batch and the penalty says "
-            "nothing. Raise batch_size or noise_floor, or lower code_size."
-        )
-    ]
-
-
-class LessFairWarning(UserWarning):
-    """The model is less fair than one without protection."""
+    problem = (
+        f"On training batches the code revealed {information:.3f} of the groups' {entropy:.3f} bits: either each group "
+        "has its own code words, or there are more code words than rows in a batch and the penalty is blind."
+    )
+    return [SaturatedPenaltyWarning(problem, remedy="Raise batch_size or noise_floor, or lower code_size.")]
 
 
 def worse_than_unmitigated(
@@ -86,12 +77,8 @@ def worse_than_unmitigated(
     ]
     if not worse:
         return []
-    return [
-        LessFairWarning(
-            f"The predictions are less fair than those of the unmitigated model: {', '.join(worse)}. Do not use the "
-            "model as it is; try another gamma, more epochs or another seed, and compare again."
-        )
-    ]
+    problem = f"The predictions are less fair than those of a model without protection: {', '.join(worse)}."
+    return [LessFairWarning(problem, remedy="Try another gamma, more epochs or another seed, and compare again.")]
 
 
 def conditional_entropy(groups: np.ndarray, y: np.ndarray | None = None) -> float:

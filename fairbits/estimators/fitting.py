@@ -12,13 +12,12 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
-from fairbits.encoding import ReleaseLedger
 from fairbits.errors import InputError
 from fairbits.estimators.inputs import Table, read_table
 from fairbits.estimators.settings import check_settings
 from fairbits.metrics import paper_objective
 from fairbits.metrics.prediction import prediction_scores
-from fairbits.training import Opponent, Replica, Schedule, TrainingData, split_rows, train
+from fairbits.training import Opponent, Replica, TrainingData, TrainingPlan, split_rows, train
 
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]
@@ -34,6 +33,7 @@ def fit_stack(
     *,
     sensitive_features=None,
     sample_weight=None,
+    unlabelled=None,
     rows: Sequence[np.ndarray] | None = None,
     hopeless: Hopeless | None = None,
     on_epoch: OnEpoch | None = None,
@@ -49,12 +49,13 @@ def fit_stack(
     _check_alike(estimators)
     workers = [copy.copy(estimator) for estimator in estimators]
     first = workers[0]
-    table = read_table(first, X, y, sensitive_features, sample_weight)
+    table = read_table(first, X, y, sensitive_features, sample_weight, unlabelled)
     parts = _check_rows(rows, len(estimators), table)
+    replicas = []
     for worker, part in zip(workers, parts, strict=True):
         _describe(worker, first, table)
-        worker.training_rows_, worker.ledger_ = table.seen(part), ReleaseLedger()
-    replicas = [_replica(worker, table, part) for worker, part in zip(workers, parts, strict=True)]
+        worker.training_rows_, worker.has_unlabelled_ = table.seen(part), unlabelled is not None
+        replicas.append(_replica(worker, table, part))
     with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
         _train(first, table, replicas, hopeless, report)
     for estimator, worker, replica in zip(estimators, workers, replicas, strict=True):
@@ -81,14 +82,14 @@ def watch_epochs(on_epoch: OnEpoch) -> Iterator[None]:
 
 def _check_alike(estimators: Sequence[Any]) -> None:
     if not estimators:
-        raise InputError("estimators is empty; pass at least one.")
+        raise InputError("There are no estimators to fit.", remedy="Pass at least one.")
     first = estimators[0]
     free = {"random_state", *first.stacked_settings}
     for estimator in estimators:
         check_settings(estimator)
         for field in dataclasses.fields(first):
             own, other = getattr(first, field.name), getattr(estimator, field.name, None)
-            if type(estimator) is not type(first) or (field.name not in free and own != other):
+            if type(estimator) is not type(first) or (field.name not in free and repr(own) != repr(other)):
                 raise InputError(
                     f"{type(estimator).__name__} with {field.name}={other!r} cannot train in one stack with "
                     f"{type(first).__name__} with {field.name}={own!r}; one stack may differ only in {sorted(free)}."
@@ -134,7 +135,7 @@ def _replica(worker: Any, table: Table, own: np.ndarray) -> Replica:
     init, split, loop = (int(k) for k in np.random.SeedSequence(fit_seed(worker.random_state)).generate_state(3))
     generator = torch.Generator().manual_seed(split)
     strata = torch.from_numpy(number_cells(table.y[own], table.s[own]))
-    train_rows, held = split_rows(strata, worker.validation_fraction, generator)
+    train_rows, held = split_rows(strata, worker.training.validation_fraction, generator)
     if len(held) < MIN_VALIDATION_ROWS:
         train_rows = held = torch.arange(len(own))
     held = held[: worker.max_validation_rows]
@@ -163,23 +164,23 @@ def _train(
     strata = number_cells(table.y, table.s) if first.stratify_by_label else number_cells(table.s)
     arrays = (table.x, table.y, table.s, table.weight, strata, number_cells(table.y, table.s))
     data = TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
-    schedule = Schedule(**{f.name: getattr(first, f.name) for f in dataclasses.fields(Schedule)})
     select = {"objective": lambda: None, "paper": lambda: _PaperSelection(table, replicas), "last": lambda: _later}
     opponent = None
     if first.opponent is not None:
         opponent = Opponent(part=first.opponent, loss=first.opponent_loss, steps=first.opponent_steps)
-    train(
-        replicas,
-        data,
-        first.loss,
-        first.evaluate,
-        schedule,
+    plan = TrainingPlan(
+        loss=first.loss,
+        evaluate=first.evaluate,
+        batch_size=first.batch_size,
+        max_epochs=first.max_epochs,
+        schedule=first.training,
         prepare=first.prepare,
-        select=select[first.selection](),
+        select=select[first.training.selection](),
         opponent=opponent,
-        hopeless=None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas]),
-        on_epoch=report,
+        balanced_rows=first.balanced_rows,
     )
+    give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
+    train(replicas, data, plan, hopeless=give_up, on_epoch=report)
 
 
 def number_cells(*columns: np.ndarray) -> np.ndarray:
@@ -213,7 +214,8 @@ class _PaperSelection:
         if len(np.unique(self.table.y[rows])) < n_classes or not complete:
             raise InputError(
                 f"selection='paper' needs rows of every class, in two groups or more, among the {len(rows)} validation "
-                "rows; raise validation_fraction or use selection='objective'."
+                "rows.",
+                remedy="Raise validation_fraction, or use selection='objective'.",
             )
 
     def __call__(self, replica: Replica, probabilities: torch.Tensor) -> float:

@@ -22,9 +22,10 @@ def information_plane(estimator: Any, X: Any, y: Any, *, sensitive_features: Any
     Examples
     --------
     >>> from fairbits import BinaryMIClassifier
+    >>> from fairbits import Schedule
     >>> from fairbits.datasets import make_shifted_bits
     >>> data = make_shifted_bits(400, random_state=0)
-    >>> model = BinaryMIClassifier(code_size=3, max_epochs=2, min_steps=0, random_state=0)
+    >>> model = BinaryMIClassifier(code_size=3, max_epochs=2, schedule=Schedule(min_steps=50), random_state=0)
     >>> sorted(information_plane(model, data.X, data.y, sensitive_features=data.s)[-1])
     ['about_s', 'about_x', 'about_y', 'epoch']
     """

@@ -1,13 +1,13 @@
-"""A user's arguments become validated arrays in a canonical order."""
+"""From the arguments of `fit` to validated arrays in a canonical order."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from fairbits.encoding import (
     GroupEncoder,
@@ -18,17 +18,22 @@ from fairbits.encoding import (
     sensitive_columns,
     sensitive_in_table,
 )
-from fairbits.errors import InputError
+from fairbits.errors import InputError, InputWarning
 
 MAX_REPEATS = 10  # whole-number weights become copies of rows up to this many times the table
 
 
-class MissingSensitiveFeaturesWarning(UserWarning):
-    """A method that protects sensitive features was fitted without any: nothing is protected."""
+class MissingSensitiveFeaturesWarning(InputWarning):
+    """You fitted a method that protects sensitive features without any: it protects nothing."""
 
 
-class SensitiveFeatureInXWarning(UserWarning):
+class SensitiveFeatureInXWarning(InputWarning):
     """A sensitive column, or one that is one-to-one with it, is among the inputs."""
+
+
+def new_group_encoder(groups: str | GroupEncoder) -> GroupEncoder:
+    """Return a fresh encoder as an estimator's `groups` asks for: "intersection", "each", or an encoder to copy."""
+    return replace(groups) if isinstance(groups, GroupEncoder) else GroupEncoder(groups=groups)
 
 
 @dataclass(frozen=True)
@@ -52,20 +57,17 @@ class Table:
         return SeenRows(self.hashes[rows], None if self.index is None else self.index[rows])
 
 
-def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table:
-    """Validate a user's arguments; errors name the argument, the value and the remedy."""
+def read_table(estimator: Any, X, y, sensitive_features, sample_weight, unlabelled=None) -> Table:
+    """Validate what you passed to `fit`; errors name the argument, the value and the remedy."""
     original = X
     X, y = read_numbers(estimator, X, y)
     check_classification_targets(y)
-    weight = np.ones(len(X))
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    source, weight = _copies(weight)
-    classes, y = _read_labels(y[source], estimator.unlabelled)
+    source, weight = _copies(np.ones(len(X)) if sample_weight is None else _read_weights(sample_weight, len(X)))
+    classes, y = _read_labels(y[source], unlabelled)
     if len(classes) < 2:
         raise InputError(
-            f"y has only one class, {classes.tolist()} (after dropping rows of weight 0 or without a label); a "
-            "classifier needs rows of at least two classes."
+            f"y has only one class, {classes.tolist()} (after dropping rows of weight 0 or without a label).",
+            remedy="A classifier needs rows of at least two classes.",
         )
     table = original if hasattr(original, "columns") else X
     encoder, s = _read_groups(estimator, table, sensitive_features, len(X), np.unique(source))
@@ -73,6 +75,15 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight) -> Table
     kept = source[order]
     marks = row_hashes(X), index_hashes(original)
     return Table(X[kept], y[order].astype(np.int64), s[kept], weight[order], kept, len(X), classes, encoder, *marks)
+
+
+def _read_weights(sample_weight: Any, n: int) -> np.ndarray:
+    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weight.shape != (n,):
+        raise InputError(f"sample_weight has shape {weight.shape} for {n} rows.", remedy="Pass one weight per row.")
+    if (weight < 0).any():
+        raise InputError("Negative values in data passed to `sample_weight`.", remedy="Weights are 0 or above.")
+    return weight
 
 
 def _read_labels(y: np.ndarray, unlabelled: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -95,10 +106,8 @@ def read_numbers(estimator: Any, X, y="no_validation", **options: Any):
     except ValueError as error:
         if "could not convert string" not in str(error):
             raise
-        raise InputError(
-            f"X holds text ({error}). Encode it first, for example make_pipeline(TableEncoder(), "
-            f"{type(estimator).__name__}())."
-        ) from None
+        remedy = f"Encode it first, for example make_pipeline(TableEncoder(), {type(estimator).__name__}())."
+        raise InputError(f"X holds text ({error}).", remedy=remedy) from None
 
 
 def _read_groups(
@@ -107,27 +116,24 @@ def _read_groups(
     """Return the encoder, fitted to the rows used, and the group numbers of all n rows, 0 in those not used."""
     if sensitive_features is None:
         if estimator.protects:
-            warnings.warn(
-                f"{type(estimator).__name__} was fitted without sensitive_features: the penalty is off and nothing is "
-                "protected. Pass sensitive_features=... to fit.",
-                MissingSensitiveFeaturesWarning,
-                stacklevel=5,
+            warning = MissingSensitiveFeaturesWarning(
+                f"{type(estimator).__name__} was fitted without sensitive features: the penalty is off and nothing is "
+                "protected.",
+                remedy="Pass sensitive_features=... to fit.",
             )
+            warnings.warn(warning, stacklevel=5)
         return None, np.zeros((n, 0), np.int64)
     columns = sensitive_columns(sensitive_features)
     check_length(columns, n)
     columns = {name: pd.Series(values).iloc[used] for name, values in columns.items()}
-    encoder = GroupEncoder(
-        groups=estimator.groups, n_bins=estimator.n_bins, min_group_size=estimator.min_group_size
-    ).fit(columns)
+    encoder = new_group_encoder(estimator.groups).fit(columns)
     found = sensitive_in_table(X, sensitive_features) if getattr(X, "ndim", 2) == 2 else []  # polars has no ndim
     if found:
-        warnings.warn(
-            f"A sensitive feature is among the inputs: {'; '.join(map(str, found))}. Drop it from X, unless the model "
-            "is meant to see it.",
-            SensitiveFeatureInXWarning,
-            stacklevel=5,
+        overlap = SensitiveFeatureInXWarning(
+            f"A sensitive feature is among the inputs: {'; '.join(map(str, found))}.",
+            remedy="Drop it from X, unless you want the model to see it.",
         )
+        warnings.warn(overlap, stacklevel=5)
     own = encoder.transform(columns)
     s = np.zeros((n, own.shape[1]), np.int64)
     s[used] = own

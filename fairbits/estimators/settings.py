@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import operator
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -10,6 +11,9 @@ import numpy as np
 import torch
 
 from fairbits.errors import InputError
+from fairbits.training import Schedule
+
+RULES = {"at_least": operator.ge, "above": operator.gt, "at_most": operator.le, "below": operator.lt}
 
 
 class SearchRange(NamedTuple):
@@ -20,44 +24,9 @@ class SearchRange(NamedTuple):
     log: bool = False
 
 
-class _Limits(NamedTuple):
-    at_least: float | None = None
-    at_most: float | None = None
-    above: float | None = None
-    below: float | None = None
-    one_of: tuple | None = None
-    whole: bool = False
-    check: Callable[[Any], str | None] | None = None  # says what is wrong, or None
-
-    def complaint(self, value: Any) -> str | None:
-        """Say what the value should be, or None if it is fine."""
-        if self.check is not None:
-            return self.check(value)
-        if self.one_of is not None:
-            # 1 == True and 0 == False, so compare types too
-            value = bool(value) if isinstance(value, np.bool_) else value
-            fits = any(isinstance(value, type(choice)) and value == choice for choice in self.one_of)
-            return None if fits else f"must be one of {', '.join(map(repr, self.one_of))}"
-        rules = [
-            (self.at_least, lambda v, limit: v >= limit, "at least"),
-            (self.above, lambda v, limit: v > limit, "above"),
-            (self.at_most, lambda v, limit: v <= limit, "at most"),
-            (self.below, lambda v, limit: v < limit, "below"),
-        ]
-        active = [(limit, holds, word) for limit, holds, word in rules if limit is not None]
-        try:
-            kind = Integral if self.whole else Real
-            fits = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
-            fits = fits and all(holds(value, limit) for limit, holds, _ in active)
-        except TypeError:
-            fits = False
-        noun = "whole number" if self.whole else "number"
-        return None if fits else f"must be a {noun} " + " and ".join(f"{word} {limit}" for limit, _, word in active)
-
-
 def setting(default: Any, *, search: SearchRange | None = None, **limits: Any) -> Any:
-    """Declare a dataclass field with limits (at_least, at_most, above, below, one_of, whole, check)."""
-    return dataclasses.field(default=default, metadata={"limits": _Limits(**limits), "search": search})
+    """Declare a setting with limits: at_least, at_most, above, below, one_of, whole, or check (value -> complaint)."""
+    return dataclasses.field(default=default, metadata={"limits": limits, "search": search})
 
 
 def tunable(default: float, low: float, high: float, *, log: bool = False, **limits: Any) -> Any:
@@ -66,13 +35,13 @@ def tunable(default: float, low: float, high: float, *, log: bool = False, **lim
 
 
 def layer_sizes(value: Any) -> str | None:
-    """Say what is wrong with the widths of layers, or None."""
+    """Return what is wrong with the widths of layers, or None."""
     fits = isinstance(value, (tuple, list)) and all(isinstance(v, Integral) and int(v) > 0 for v in value)
     return None if fits else "must be a tuple of whole numbers above 0, the width of each layer"
 
 
 def torch_device(value: Any) -> str | None:
-    """Say what is wrong with the name of a device, or None."""
+    """Return what is wrong with the name of a device, or None."""
     try:
         torch.empty(0, device=value)
     except (RuntimeError, TypeError, AssertionError) as error:
@@ -80,13 +49,62 @@ def torch_device(value: Any) -> str | None:
     return None
 
 
+SCHEDULE_LIMITS: dict[str, dict[str, Any]] = {
+    "min_steps": {"at_least": 0, "whole": True},
+    "patience": {"at_least": 1, "whole": True},
+    "warmup_epochs": {"at_least": 0, "whole": True},
+    "learning_rate_decay": {"one_of": ("none", "linear")},
+    "validation_fraction": {"at_least": 0, "at_most": 0.9},
+    "selection": {"one_of": ("objective", "paper", "last")},
+}
+
+
+def schedule_fields(value: Any) -> str | None:
+    """Return what is wrong with a training schedule, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, Schedule):
+        return "must be a Schedule, such as Schedule(patience=10), or None for the method's own"
+    for name, limits in SCHEDULE_LIMITS.items():
+        found = complaint(getattr(value, name), **limits)
+        if found:
+            return f"has {name}={getattr(value, name)!r}, which {found}"
+    return None
+
+
+def complaint(
+    value: Any,
+    *,
+    one_of: tuple | None = None,
+    whole: bool = False,
+    check: Callable[[Any], str | None] | None = None,
+    **bounds: float,
+) -> str | None:
+    """Return what a value should be, or None if it keeps its limits.
+
+    >>> complaint(0, at_least=1, whole=True)
+    'must be a whole number at least 1'
+    """
+    if check is not None:
+        return check(value)
+    if one_of is not None:
+        value = bool(value) if isinstance(value, np.bool_) else value
+        fits = any(isinstance(value, type(choice)) and value == choice for choice in one_of)  # 1 is not True
+        return None if fits else f"must be one of {', '.join(map(repr, one_of))}"
+    number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool) and math.isfinite(value)
+    if number and all(RULES[name](value, bound) for name, bound in bounds.items()):
+        return None
+    wanted = " and ".join(f"{name.replace('_', ' ')} {bound}" for name, bound in bounds.items())
+    return f"must be a {'whole number' if whole else 'number'} {wanted}"
+
+
 def check_settings(estimator: Any) -> None:
-    """Raise a ValueError that names the first setting out of its limits, its value and what it should be."""
+    """Raise an InputError that names the first setting out of its limits, its value and what it should be."""
     for field in dataclasses.fields(estimator):
-        limits, value = field.metadata.get("limits"), getattr(estimator, field.name)
-        complaint = limits.complaint(value) if limits else None
-        if complaint:
-            raise InputError(f"{type(estimator).__name__}: {field.name}={value!r} {complaint}.")
+        value = getattr(estimator, field.name)
+        found = complaint(value, **field.metadata["limits"]) if field.metadata.get("limits") else None
+        if found:
+            raise InputError(f"{found}.", argument=f"{type(estimator).__name__}: {field.name}", value=value)
 
 
 def search_ranges(estimator: Any) -> dict[str, SearchRange]:

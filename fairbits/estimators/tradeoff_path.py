@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder
+from fairbits.encoding import BinnedSensitiveFeaturesWarning
 from fairbits.errors import InputError
 from fairbits.estimators.fitting import OnEpoch, fit_stack
 from fairbits.estimators.held_out import held_out_scores, stratified_folds
-from fairbits.estimators.inputs import SensitiveFeatureInXWarning
+from fairbits.estimators.inputs import SensitiveFeatureInXWarning, new_group_encoder
 
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
@@ -75,8 +75,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
     def _groups(self, sensitive_features: Any, n: int) -> np.ndarray:
         if sensitive_features is None:
             raise InputError("sensitive_features is None; a trade-off needs the columns to protect.")
-        e = self.estimator
-        encoder = GroupEncoder(groups=e.groups, n_bins=e.n_bins, min_group_size=e.min_group_size)
+        encoder = new_group_encoder(self.estimator.groups)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BinnedSensitiveFeaturesWarning)  # said by the fit
             return encoder.fit(sensitive_features, n_rows=n).transform(sensitive_features)

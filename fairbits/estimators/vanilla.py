@@ -1,7 +1,5 @@
 """The unmitigated network."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -10,7 +8,6 @@ from fairbits.estimators.base import InvariantClassifier
 from fairbits.nn import PlainNet
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class VanillaClassifier(TransformerMixin, InvariantClassifier):
     """A plain network without any protection, trained by the same loop: the point of comparison.
 

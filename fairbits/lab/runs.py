@@ -4,7 +4,7 @@ import copy
 import hashlib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
 from fairbits.lab.tuning.space import search_space, settings_of
 from fairbits.metrics import random_guess_distance
+from fairbits.training import Schedule
 
 DRAWS = 16  # of one person, beside one draw
 Result = dict[str, Any]
@@ -70,7 +71,11 @@ def seed_of(*names: Any) -> int:
 def estimator_of(method: settings.Method, **more: Any) -> Any:
     """Return the estimator of a method, with its fixed settings and more; one of your own is "module:Class"."""
     try:
-        return _estimator_class(method.estimator)(**{**method.settings, **more})
+        cls, settings = _estimator_class(method.estimator), {**method.settings, **more}
+        schedule = {f.name: settings.pop(f.name) for f in fields(Schedule) if f.name in settings}
+        if schedule:  # plans write its settings beside the others
+            settings["schedule"] = replace(cls.own_schedule, **schedule)
+        return cls(**settings)
     except TypeError as error:
         raise InputError(f"estimator={method.estimator!r}, settings={method.settings}: {error}.") from None
 
@@ -181,8 +186,10 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
         models = [estimator_of(run.method, **{run.method.strength: v}, random_state=seed) for v in run.values]
         if hasattr(models[0], "stacked_settings"):
             width = models[0].hidden_sizes[0]
-            stack = [m.set_params(hidden_sizes=(width,) * run.depth, selection=run.selection) for m in models]
-            fit_stack(stack, train.X, train.y, sensitive_features=train.s)
+            for model in models:
+                schedule = replace(model.training, selection=run.selection)
+                model.set_params(hidden_sizes=(width,) * run.depth, schedule=schedule)
+            fit_stack(models, train.X, train.y, sensitive_features=train.s)
         else:
             for model in models:
                 model.fit(train.X, train.y, sensitive_features=train.s)

@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
+from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
-from fairbits.estimators import check_settings, setting
+from fairbits.estimators import check_settings
 from fairbits.estimators.fitting import fit_seed
 from fairbits.estimators.inputs import Table, read_numbers, read_table
 
@@ -25,15 +26,13 @@ class ComparedClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_bins : quantile bins of a numeric sensitive column with many values
-    min_group_size : smaller groups are refused
+    groups : "intersection", or a `GroupEncoder` that also sets the bins of numbers and the smallest group
     random_state : seed of the fit, and of the draws of a method whose predictions are random; numpy's and torch's
         global generators are left as they were, whatever the library does. None takes fresh randomness from the
         operating system
     """
 
-    n_bins: int = setting(4, at_least=2, whole=True)
-    min_group_size: int = setting(10, at_least=1, whole=True)
+    groups: str | GroupEncoder = "intersection"
     random_state: Any = None
 
     #: What the method is called in messages.
@@ -41,9 +40,7 @@ class ComparedClassifier(ClassifierMixin, BaseEstimator):
     #: Whether predictions need every row's group, which `held_out_scores` then hands over; ours never do.
     groups_at_prediction: ClassVar[bool] = False
     # What `read_table` asks of our own methods.
-    groups: ClassVar[str] = "intersection"
     protects: ClassVar[bool] = True
-    unlabelled: ClassVar[Any] = None
 
     def train(self, x: np.ndarray, y: np.ndarray, s: np.ndarray, seed: int) -> None:
         """Fit the library's method to rows x (n, features), labels y 0 or 1 (n,) and group numbers s (n,)."""

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
 
@@ -36,7 +35,6 @@ class AdversarialNet(nn.Module):
         return HiddenOutput(hidden, self.head(hidden))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class AdversarialClassifier(VanillaClassifier):
     """Hide the group from an adversary that looks for it in the representation (AdvCls).
 
@@ -71,9 +69,10 @@ class AdversarialClassifier(VanillaClassifier):
 
     Examples
     --------
+    >>> from fairbits import Schedule
     >>> from fairbits.datasets import make_shifted_bits
     >>> data = make_shifted_bits(200, random_state=0)
-    >>> model = AdversarialClassifier(min_steps=50, max_epochs=5, random_state=0)
+    >>> model = AdversarialClassifier(max_epochs=5, schedule=Schedule(min_steps=50), random_state=0)
     >>> model = model.fit(data.X, data.y, sensitive_features=data.s)
     >>> model.transform(data.X).shape
     (200, 8)

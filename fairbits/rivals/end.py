@@ -1,6 +1,5 @@
 """EnD: representations of one group are pushed apart, those of one class in different groups pulled together."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -14,7 +13,6 @@ from fairbits.training import Batch
 SMALLEST_NORM = 1e-6
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class EnDClassifier(VanillaClassifier):
     """Disentangle the groups and entangle them within classes (EnD, Tartaglione et al. 2021).
 

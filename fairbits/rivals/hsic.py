@@ -1,7 +1,5 @@
 """HSIC: the dependence of the representation on the groups, measured by a kernel."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -12,7 +10,6 @@ from fairbits.rivals.kernels import gaussian_kernel
 from fairbits.rivals.penalised import PenalisedClassifier, group_variance
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class HSICClassifier(PenalisedClassifier):
     """Penalise the Hilbert-Schmidt independence criterion between the last hidden layer and the group.
 
@@ -42,9 +39,10 @@ class HSICClassifier(PenalisedClassifier):
 
     Examples
     --------
+    >>> from fairbits import Schedule
     >>> from fairbits.datasets import make_shifted_bits
     >>> data = make_shifted_bits(200, random_state=0)
-    >>> model = HSICClassifier(gamma=0.3, min_steps=50, max_epochs=5, random_state=0)
+    >>> model = HSICClassifier(gamma=0.3, max_epochs=5, schedule=Schedule(min_steps=50), random_state=0)
     >>> model = model.fit(data.X, data.y, sensitive_features=data.s)
     >>> model.transform(data.X).shape
     (200, 64)

@@ -1,6 +1,5 @@
 """What the methods with a Gaussian representation share."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +16,6 @@ from fairbits.information import WeighedGroups
 from fairbits.training import Batch
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LatentClassifier(TransformerMixin, InvariantClassifier):
     """Base of the methods whose representation z is drawn from a normal distribution that the network gives.
 
@@ -51,7 +49,7 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
         smallest = torch.finfo(probabilities.dtype).tiny
         terms["cross_entropy"] = self.cross_entropy(probabilities.clamp(min=smallest).log(), batch)
         terms["total"] = self.criterion(terms, scalars)
-        if self.selection == "paper":
+        if self.training.selection == "paper":
             terms["probabilities"] = probabilities
         return terms
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -10,13 +9,12 @@ from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
 from fairbits.estimators.cells import log_label_shares
-from fairbits.estimators.settings import setting, tunable
+from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.nn.group_columns import joint_groups
-from fairbits.training import Batch
+from fairbits.training import Batch, Schedule
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LearnedMixinClassifier(VanillaClassifier):
     """Train the network in an ensemble with what the groups say about the label (LearnedMixin+H, Clark et al. 2019).
 
@@ -32,16 +30,15 @@ class LearnedMixinClassifier(VanillaClassifier):
     ----------
     gamma : 1 is the published loss, 0 the plain network
     entropy_weight : of H; 0 is LearnedMixin without H
-    warmup_epochs : over which gamma rises to its value; none by default, as published
 
     The other parameters are those of all methods; see `InvariantClassifier`.
     """
 
     gamma: float = tunable(1.0, 0.0, 1.0, at_least=0, at_most=1)
     entropy_weight: float = tunable(0.36, 0.0, 1.0, at_least=0)
-    warmup_epochs: int = setting(0, at_least=0, whole=True)
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma", "entropy_weight")
+    own_schedule: ClassVar[Schedule] = Schedule(warmup_epochs=0)  # gamma does not rise, as published
     protects: ClassVar[bool] = True
 
     def build(self, inputs, n_classes):

@@ -1,7 +1,6 @@
 """LFR: rows become memberships in a few prototypes."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -40,7 +39,6 @@ class LFRNet(nn.Module):
         return memberships @ log_softmax(self.labels).exp()
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LFRClassifier(TransformerMixin, InvariantClassifier):
     """Learning fair representations (Zemel et al. 2013): each row is shared out among K prototypes.
 

@@ -1,7 +1,5 @@
 """Parity: the groups' mean predictions."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -11,7 +9,6 @@ from fairbits.nn import HiddenOutput
 from fairbits.rivals.penalised import PenalisedClassifier, group_variance
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ParityClassifier(PenalisedClassifier):
     """Penalise the differences between the groups' mean predicted probabilities: demographic parity, relaxed.
 
@@ -40,9 +37,10 @@ class ParityClassifier(PenalisedClassifier):
 
     Examples
     --------
+    >>> from fairbits import Schedule
     >>> from fairbits.datasets import make_shifted_bits
     >>> data = make_shifted_bits(200, random_state=0)
-    >>> model = ParityClassifier(gamma=0.7, min_steps=50, max_epochs=5, random_state=0)
+    >>> model = ParityClassifier(gamma=0.7, max_epochs=5, schedule=Schedule(min_steps=50), random_state=0)
     >>> model = model.fit(data.X, data.y, sensitive_features=data.s)
     >>> model.predict_proba(data.X).shape
     (200, 2)

@@ -1,6 +1,5 @@
 """What the methods share that add a penalty on the groups' differences to a plain network."""
 
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -17,7 +16,6 @@ from fairbits.training import Batch
 SMALLEST_VARIANCE = 1e-6  # what varies less is constant
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class PenalisedClassifier(VanillaClassifier):
     """Base of the plain networks with a penalty: minimise (1 - gamma) * cross-entropy + gamma * penalty.
 

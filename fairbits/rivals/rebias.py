@@ -1,7 +1,6 @@
 """ReBias: features that are independent of those of a model too simple to see more than the bias."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -19,7 +18,6 @@ from fairbits.training import Batch
 VALIDATION_ROWS = 2048  # the HSIC costs the square of the rows
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ReBiasClassifier(VanillaClassifier):
     """Learn features independent of those of a biased model that sees too little (ReBias, Bahng et al. 2020).
 

@@ -1,20 +1,18 @@
 """RUBi: rows whose label the groups alone foretell teach the network less."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.settings import setting, tunable
+from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.nn.group_columns import indicators
 from fairbits.rivals.learned_mixin import base_rates, what_groups_say
-from fairbits.training import Batch
+from fairbits.training import Batch, Schedule
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class RUBiClassifier(VanillaClassifier):
     """Mask the network's logits by what the groups alone say about the label (RUBi, Cadene et al. 2019).
 
@@ -25,7 +23,6 @@ class RUBiClassifier(VanillaClassifier):
     Parameters
     ----------
     gamma : 1 is the published loss, 0 the plain network
-    warmup_epochs : over which gamma rises to its value; none by default, as published
 
     The other parameters are those of all methods; see `InvariantClassifier`. Differences from the published version:
     the biased branch reads the sensitive features, all columns side by side, instead of a question, and starts from the
@@ -33,9 +30,9 @@ class RUBiClassifier(VanillaClassifier):
     """
 
     gamma: float = tunable(1.0, 0.0, 1.0, at_least=0, at_most=1)
-    warmup_epochs: int = setting(0, at_least=0, whole=True)
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma")
+    own_schedule: ClassVar[Schedule] = Schedule(warmup_epochs=0)  # gamma does not rise, as published
     protects: ClassVar[bool] = True
 
     def build(self, inputs, n_classes):

@@ -1,7 +1,6 @@
 """VFAE: the variational fair autoencoder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -81,7 +80,6 @@ class VFAENet(nn.Module):
         return self.first(self.features(x), self.cells.draw(noise2[:, 0])).draw(noise1)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class VFAEClassifier(LatentClassifier):
     """The variational fair autoencoder (Louizos et al. 2016), fitted to labelled rows.
 

@@ -1,7 +1,6 @@
 """VIB: an information bottleneck that forgets S without an adversary."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -65,7 +64,6 @@ class VIBNet(nn.Module):
         return self.latent(x).draw(noise)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class VIBClassifier(LatentClassifier):
     """Penalise an upper bound of I(Z;S) that needs no adversary (Moyer et al. 2018).
 

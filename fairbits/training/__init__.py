@@ -2,7 +2,7 @@
 
 from fairbits.training.batches import BalancedBatches, Batch, StratifiedBatches, TrainingData, split_rows
 from fairbits.training.loop import train
-from fairbits.training.plan import Opponent, Replica, Schedule
+from fairbits.training.plan import Opponent, Replica, Schedule, TrainingPlan
 from fairbits.training.stack import Stack
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Stack",
     "StratifiedBatches",
     "TrainingData",
+    "TrainingPlan",
     "split_rows",
     "train",
 ]

@@ -23,8 +23,8 @@ class _Call(nn.Module):
 class Stack:
     """The parameters of R networks in one matrix, and functions of a network mapped over all of them.
 
-    ``map(function, *args)`` calls ``function(net, *args)`` for every replica at once by `torch.func.vmap`; the leading
-    dimension of arguments and results is the replica. A stack of one is the plain call, without that dimension.
+    ``map(function, *args)`` calls ``function(net, *args)`` for every replica at once by `torch.func.vmap`; the first
+    dimension of arguments and results is the replica.
 
     >>> stack = Stack([nn.Linear(3, 2) for _ in range(4)])
     >>> stack.map(lambda net, x: net(x), torch.ones(4, 5, 3)).shape
@@ -56,8 +56,9 @@ class Stack:
 
     def map(self, function: Callable, *args: Any, chunk: int | None = None) -> Any:
         """Return function(net, *args) of every replica, `chunk` replicas at a time."""
-        if len(self) == 1:
-            return function(self._template.net, *args)
+        if len(self) == 1:  # the same operations without vmap, which costs a small network more than its step
+            alone = function(self._template.net, *map_tensors(lambda t: t[0], args))
+            return map_tensors(lambda t: t.unsqueeze(0), alone)
         # A function with randomness of its own would not be the same in a stack as alone: noise is an argument.
         chunk = None if chunk is None or chunk >= len(self) else chunk
         mapped = vmap(lambda *a: self._call(function, *a), randomness="error", chunk_size=chunk)
@@ -66,43 +67,39 @@ class Stack:
     def _call(self, function: Callable, leaves: dict, buffers: dict, *args: Any) -> Any:
         return functional_call(self._template, (leaves, buffers), (function, *args))
 
-    def unstacked(self, tree: Any) -> Any:
-        """Return tensors in nested dicts and tuples as `map` takes them: a stack of one has no replica dimension."""
-        if len(self) > 1:
-            return tree
-        if isinstance(tree, dict):
-            return {key: self.unstacked(value) for key, value in tree.items()}
-        if isinstance(tree, tuple):
-            parts = [self.unstacked(part) for part in tree]
-            return tree._make(parts) if hasattr(tree, "_make") else tuple(parts)
-        return tree[0]
-
     def gradient(self, total: Tensor, owned: Callable[[str], bool] | None = None) -> Tensor:
         """Return the derivative of every replica's total with respect to its parameters.  (R, P)
 
         `owned` says by its name ("head.weight") whether a parameter takes part; the others' derivative is 0.
         """
-        alone = len(self) == 1
-        total = total if alone else total.sum()
-        if owned is None:
-            parts = torch.autograd.grad(total, list(self.leaves.values()), materialize_grads=True)
-        else:
-            mine = {name: leaf for name, leaf in self.leaves.items() if owned(name.removeprefix("net."))}
-            found = torch.autograd.grad(total, list(mine.values()), materialize_grads=True)
-            known = dict(zip(mine, found, strict=True))
-            parts = tuple(known.get(name, torch.zeros_like(leaf)) for name, leaf in self.leaves.items())
-        if alone:
-            return torch.cat([part.flatten() for part in parts]).unsqueeze(0)
-        return torch.cat([part.flatten(1) for part in parts], 1)
+        mine = [name for name in self.leaves if owned is None or owned(name.removeprefix("net."))]
+        found = torch.autograd.grad(total.sum(), [self.leaves[name] for name in mine], materialize_grads=True)
+        known = dict(zip(mine, found, strict=True))
+        parts = [known.get(name, leaf.new_zeros(leaf.shape)) for name, leaf in self.leaves.items()]
+        return torch.cat([part.reshape(len(self), -1) for part in parts], 1)
 
     def training(self, mode: bool) -> None:
         """Put the networks in training or evaluation mode."""
         self._template.train(mode)
 
+    def state(self, replica: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return a copy of a replica's parameters (P,) and buffers, as `load_replica` takes them."""
+        return self.flat[replica].clone(), {name: b[replica].clone() for name, b in self.buffers.items()}
+
     def keep(self, replicas: Tensor) -> None:
         """Go on with some of the replicas."""
         self.flat, self.buffers = self.flat[replicas], {name: b[replicas] for name, b in self.buffers.items()}
         self._bind()
+
+
+def map_tensors(function: Callable[[Tensor], Tensor], tree: Any) -> Any:
+    """Apply a function to every tensor in nested (named) tuples and dicts."""
+    if isinstance(tree, Tensor):
+        return function(tree)
+    if isinstance(tree, dict):
+        return {key: map_tensors(function, value) for key, value in tree.items()}
+    parts = [map_tensors(function, part) for part in tree]
+    return tree._make(parts) if hasattr(tree, "_make") else tuple(parts)
 
 
 def load_replica(net: nn.Module, flat: Tensor, buffers: dict[str, Tensor]) -> None:

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
-from fairbits.encoding import TableEncoder
+from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.errors import InputError
 from fairbits.estimators import BinaryMIClassifier, CollapsedCodeWarning, VanillaClassifier, VanishedClassWarning
 from fairbits.estimators.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
@@ -131,7 +131,8 @@ def fit_task(
             found, audited = audit_in_words(
                 chosen.model, X, y, sensitive_features=s, unmitigated=plain, confidence=options.confidence
             )
-        contest = Contest(task, train, test, {**network, "min_group_size": 1}, options.confidence, strengths, others)
+        any_size = {**network, "groups": GroupEncoder(groups=task.groups, min_group_size=1)}
+        contest = Contest(task, train, test, any_size, options.confidence, strengths, others)
         scored = _alternatives(contest, chosen, plain, found, step)
         with step("plane"):
             plane = contest.plane(chosen.model[-1])

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from battery import quick
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -19,15 +20,15 @@ def table(n=12_000, seed=0):
     return np.column_stack([3 * y, 2 * s, y + s]) + rng.normal(size=(n, 3)), y, s
 
 
-def quick(**settings):
-    estimator = BinaryMIClassifier(max_epochs=8, min_steps=300, hidden_sizes=(16,), code_size=4, random_state=0)
+def small(**settings):
+    estimator = quick(BinaryMIClassifier, max_epochs=8, min_steps=300, code_size=4)
     return CertifiedClassifier(estimator, gammas=(0.0, 0.5, 0.9, 0.97), random_state=0, **settings)
 
 
 @pytest.fixture(scope="module")
 def fitted():
     X, y, s = table()
-    return quick(max_disparity=0.1).fit(X, y, sensitive_features=s)
+    return small(max_disparity=0.1).fit(X, y, sensitive_features=s)
 
 
 def test_the_promise_holds_on_fresh_rows_for_code_and_class(fitted):
@@ -49,7 +50,7 @@ def test_a_failure_is_never_skipped(monkeypatch):
     """A later model that would pass is not looked at."""
     X, y, s = table(3000)
     bounds = iter([0.01, 0.02, 0.03, 0.04, 0.05, 0.5, 0.01, 0.01])  # the order, then the tests
-    model = quick(max_disparity=0.1)
+    model = small(max_disparity=0.1)
     original = CertifiedClassifier._claims
     monkeypatch.setattr(
         CertifiedClassifier, "_claims", lambda self, *rows: [original(self, *rows)[0]._replace(bound=next(bounds))]
@@ -62,14 +63,14 @@ def test_a_failure_is_never_skipped(monkeypatch):
 def test_where_nothing_passes_it_says_how_far_it_got():
     X, y, s = table(3000)
     with pytest.raises(NotCertifiedError, match=r"max_disparity=0.001.*bound of 0\.\d+.*(rows|gammas)"):
-        quick(max_disparity=0.001).fit(X, y, sensitive_features=s)
+        small(max_disparity=0.001).fit(X, y, sensitive_features=s)
 
 
 def test_information_can_be_limited_too(fitted):
     X, y, s = table()
-    alone = quick(max_disparity=None, max_information=0.9).fit(X, y, sensitive_features=s)
+    alone = small(max_disparity=None, max_information=0.9).fit(X, y, sensitive_features=s)
     limit = max(alone.path_.code_information[0], alone.path_.class_information[0]) * 1.0001  # the safest reaches it
-    strict = quick(max_disparity=0.1, max_information=limit).fit(X, y, sensitive_features=s)
+    strict = small(max_disparity=0.1, max_information=limit).fit(X, y, sensitive_features=s)
     assert strict.certificate_.information <= limit
     assert strict.path_.passed.sum() <= fitted.path_.passed.sum()
     assert f"{limit:g} bits" in str(strict.certificate_)
@@ -99,7 +100,7 @@ def test_what_is_promised_is_said_and_the_rest_is_an_estimate(fitted):
 
 def test_a_failed_refit_leaves_no_model():
     X, y, s = table(3000)
-    model = quick(max_disparity=0.5).fit(X, y, sensitive_features=s)
+    model = small(max_disparity=0.5).fit(X, y, sensitive_features=s)
     with pytest.raises(NotCertifiedError):
         model.set_params(max_disparity=0.001).fit(X, y, sensitive_features=s)
     with pytest.raises(NotFittedError):
@@ -109,8 +110,8 @@ def test_a_failed_refit_leaves_no_model():
 def test_what_stands_before_the_method_learns_from_the_training_part_alone():
     X, y, s = table(3000)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    inner = quick().estimator
-    model = quick(max_disparity=0.5).set_params(estimator=make_pipeline(StandardScaler(), inner))
+    inner = small().estimator
+    model = small(max_disparity=0.5).set_params(estimator=make_pipeline(StandardScaler(), inner))
     model.fit(frame, y, sensitive_features={"sex": s})
     assert model.estimator_[0].n_samples_seen_ == 2100
     assert model.predict(frame).shape == (3000,)
@@ -121,7 +122,7 @@ def test_what_stands_before_the_method_learns_from_the_training_part_alone():
 
 def test_a_collapsed_model_is_told():
     X, y, s = table(3000)
-    model = quick(max_disparity=0.2)
+    model = small(max_disparity=0.2)
     model.estimator.set_params(temperature=1000)
     with pytest.warns(CollapsedCodeWarning):
         model.fit(X, y, sensitive_features=s)
@@ -130,14 +131,14 @@ def test_a_collapsed_model_is_told():
 def test_bad_arguments_are_named():
     X, y, s = table(500)
     with pytest.raises(ValueError, match=r"max_disparity=5"):
-        quick(max_disparity=5).fit(X, y, sensitive_features=s)
+        small(max_disparity=5).fit(X, y, sensitive_features=s)
     with pytest.raises(ValueError, match="sensitive_features is None"):
-        quick().fit(X, y, sensitive_features=None)
+        small().fit(X, y, sensitive_features=None)
     with pytest.raises(ValueError, match="both None"):
-        quick(max_disparity=None).fit(X, y, sensitive_features=s)
+        small(max_disparity=None).fit(X, y, sensitive_features=s)
     with pytest.raises(ValueError, match="max_information=-1"):
-        quick(max_information=-1).fit(X, y, sensitive_features=s)
-    sampled = quick()
+        small(max_information=-1).fit(X, y, sensitive_features=s)
+    sampled = small()
     sampled.estimator.set_params(prediction="sampled")
     with pytest.raises(ValueError, match="deterministic"):
         sampled.fit(X, y, sensitive_features=s)

@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from battery import CODES, quick
+from battery import quick
+from sklearn.base import clone
 
-from fairbits import BinaryBernoulliClassifier, VanillaClassifier, audit
+from fairbits import (
+    BinaryBernoulliClassifier,
+    DebiasedBernoulliClassifier,
+    DebiasedMIClassifier,
+    VanillaClassifier,
+    audit,
+)
 from fairbits.datasets import biased_digits
 from fairbits.estimators import fit_stack
 from fairbits.estimators.cells import independence_ratio, log_label_shares
@@ -25,7 +32,7 @@ def test_bytes_stay_bytes_and_are_not_modified(digits):
     train, _ = digits
     before = train.X.copy()
     model = quick(VanillaClassifier, channels=(4,)).fit(train.X, train.y)
-    assert model._read(train.X).dtype == torch.uint8
+    assert model.input_dtype_ == "uint8"
     np.testing.assert_array_equal(train.X, before)
     assert model.n_features_in_ == 3
     assert model.transform(train.X[:7]).shape == (7, 16)
@@ -47,17 +54,20 @@ def test_evaluation_in_parts_is_evaluation():
 
 def test_a_stack_of_images_trains(digits):
     train, test = digits
-    models = [VanillaClassifier(channels=(8,), max_epochs=2, min_steps=0, random_state=i) for i in range(2)]
+    models = [
+        quick(VanillaClassifier, channels=(8,), max_epochs=2, min_steps=0, hidden_sizes=(64,), random_state=i)
+        for i in range(2)
+    ]
     fit_stack(models, train.X, train.y)
-    alone = VanillaClassifier(channels=(8,), max_epochs=2, min_steps=0, random_state=1).fit(train.X, train.y)
+    alone = clone(models[1]).fit(train.X, train.y)
     np.testing.assert_allclose(models[1].predict_proba(test.X), alone.predict_proba(test.X), atol=1e-4)
 
 
-@pytest.mark.parametrize("cls", CODES)
-@pytest.mark.parametrize("rows", ["independent", "balanced"])
-def test_codes_of_images_with_every_option(cls, rows, digits):
+@pytest.mark.parametrize("cls", [DebiasedBernoulliClassifier, DebiasedMIClassifier])
+@pytest.mark.parametrize("rebalance", ["prior+independent", "prior+balanced", "independent", "balanced"])
+def test_codes_of_images_with_every_option(cls, rebalance, digits):
     train, test = digits
-    model = cls(**SETTINGS | {"max_epochs": 2, "min_steps": 0, "prior_correction": True, "leakage_rows": rows})
+    model = quick(cls, **SETTINGS | {"max_epochs": 2, "min_steps": 0, "rebalance": rebalance})
     model.fit(train.X, train.y, sensitive_features=train.s)
     assert np.isfinite(model.history_[-1]["total"])
     assert model.transform(test.X).shape == (600, 16)
@@ -68,7 +78,8 @@ def test_the_prior_correction_unlearns_the_colour(digits):
     train, test = digits
     accuracy = {}
     for corrected in (False, True):
-        model = BinaryBernoulliClassifier(gamma=0.0, prior_correction=corrected, **SETTINGS)
+        rebalance = "prior" if corrected else "none"
+        model = DebiasedBernoulliClassifier(gamma=0.0, rebalance=rebalance, **SETTINGS)
         model.fit(train.X, train.y, sensitive_features=train.s)
         accuracy[corrected] = (model.predict(test.X) == test.y).mean()
     assert accuracy[True] > accuracy[False] + 0.1
@@ -77,7 +88,7 @@ def test_the_prior_correction_unlearns_the_colour(digits):
 def test_a_balanced_penalty_lowers_the_leakage_where_colour_and_digit_are_independent(digits):
     train, test = digits
     information = [
-        BinaryBernoulliClassifier(gamma=gamma, prior_correction=True, leakage_rows="balanced", **SETTINGS)
+        DebiasedBernoulliClassifier(gamma=gamma, rebalance="prior+balanced", **SETTINGS)
         .fit(train.X, train.y, sensitive_features=train.s)
         .information(test.X, sensitive_features=test.s)
         for gamma in (0.0, 0.3)
@@ -119,7 +130,15 @@ def test_balanced_batches_draw_every_cell_alike():
 
 def test_contradictory_options_are_refused(digits):
     train, _ = digits
-    with pytest.raises(ValueError, match="choose one"):
-        quick(BinaryBernoulliClassifier, condition_on_label=True, leakage_rows="balanced").fit(
+    with pytest.raises(ValueError, match="Choose one"):
+        quick(DebiasedBernoulliClassifier, condition_on_label=True, rebalance="balanced").fit(
             train.X, train.y, sensitive_features=train.s
         )
+
+
+def test_without_rebalancing_it_is_the_method_itself(digits):
+    train, test = digits
+    plain = quick(BinaryBernoulliClassifier, channels=(4,)).fit(train.X, train.y, sensitive_features=train.s)
+    same = quick(DebiasedBernoulliClassifier, channels=(4,), rebalance="none")
+    same.fit(train.X, train.y, sensitive_features=train.s)
+    np.testing.assert_array_equal(same.predict_proba(test.X), plain.predict_proba(test.X))

@@ -1,5 +1,6 @@
 """A frontier in one call."""
 
+import battery
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +17,7 @@ def table():
 
 
 def quick(cls=BinaryMIClassifier, **settings):
-    return cls(max_epochs=30, min_steps=200, hidden_sizes=(16,), random_state=0, **settings)
+    return battery.quick(cls, max_epochs=30, min_steps=200, **settings)
 
 
 @pytest.mark.parametrize("cls", [BinaryMIClassifier, BinaryBernoulliClassifier])

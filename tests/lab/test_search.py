@@ -7,7 +7,7 @@ import optuna
 import pytest
 from small import BRIEF, S, X, Y
 
-from fairbits import BinaryBernoulliClassifier, VanillaClassifier
+from fairbits import BinaryBernoulliClassifier, Schedule, VanillaClassifier
 from fairbits.estimators import fit_stack
 from fairbits.estimators.held_out import stratified_folds
 from fairbits.lab.tuning import Layers, Objective, Search, SearchRange, search
@@ -131,7 +131,9 @@ def _give(trial):
 
 def test_a_diverging_trial_fails_alone():
     space = {"learning_rate": SearchRange(1e-2, 1e30, log=True), "weight_decay": None}
-    trials = make(estimator=VanillaClassifier(hidden_sizes=(4,), max_epochs=4, min_steps=0), space=space).run(6)
+    trials = make(
+        estimator=VanillaClassifier(hidden_sizes=(4,), max_epochs=4, schedule=Schedule(min_steps=0)), space=space
+    ).run(6)
     states = {t.state for t in trials}
     assert states == {"complete", "failed"}, [t.params for t in trials]
     assert all(bool(t.scores) == (t.state == "complete") for t in trials)

@@ -9,12 +9,12 @@ from sklearn.base import clone
 from sklearn.utils.validation import NotFittedError
 from small import BRIEF, N, S, X, Y
 
-from fairbits import BinaryMIClassifier, HSICClassifier
+from fairbits import BinaryMIClassifier, HSICClassifier, Schedule
 from fairbits.lab.tuning import Layers, Objective, SearchRange, Trial, TunedClassifier, best_trial
 from fairbits.lab.tuning.space import distributions, search_space, settings_of
 from fairbits.lab.tuning.tuned import pareto_set
 
-HSIC = HSICClassifier(hidden_sizes=(4,), max_epochs=4, min_steps=0)
+HSIC = HSICClassifier(hidden_sizes=(4,), max_epochs=4, schedule=Schedule(min_steps=0))
 
 
 def tuned(estimator=HSIC, **settings):

@@ -87,7 +87,7 @@ def test_every_method_without_groups(cls, tmp_path):
         (BinaryMIClassifier, {"condition_on_label": True, "hidden_sizes": (4, 3)}),
         (BinaryMIClassifier, {"running_tables": False, "temperature": 0.5, "noise_floor": 0.1}),
         (BinaryBernoulliClassifier, {"binary": True, "prediction": "expected"}),
-        (BinaryBernoulliClassifier, {"prior_correction": True, "leakage_rows": "independent"}),
+        (DebiasedBernoulliClassifier, {"rebalance": "prior+independent"}),
         (BinaryBernoulliClassifier, {"gamma": 1, "selection": "last", "learning_rate": np.float32(0.01)}),
         (VFAEClassifier, {"groups": "each"}),
         (VFAEClassifier, {"encode_sensitive": False, "representation": "mean"}),

@@ -104,7 +104,7 @@ def test_every_method(cls, tmp_path):
     "settings",
     [
         {"binary": True, "hidden_sizes": (32, 16)},
-        {"noise_floor": 0.2, "temperature": 0.1, "prior_correction": True},
+        {"noise_floor": 0.2, "temperature": 0.1},
         {"code_size": 40, "hidden_sizes": ()},
     ],
     ids=lambda settings: next(iter(settings)),

@@ -11,6 +11,7 @@ from fairlearn.adversarial import AdversarialFairnessClassifier
 from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from sklearn.linear_model import LogisticRegression
 
+from fairbits import Schedule
 from fairbits.estimators import VanillaClassifier
 from fairbits.rivals.adapter import one_draw
 
@@ -54,7 +55,7 @@ def test_a_lottery_with_a_constant_has_probabilities():
 @pytest.mark.filterwarnings("ignore::fairbits.estimators.VanishedClassWarning")
 def test_our_network_as_base_learner(name, settings):
     X, y, s = problem(n=400)
-    network = VanillaClassifier(max_epochs=5, min_steps=60, hidden_sizes=(8,), learning_rate=0.01)
+    network = VanillaClassifier(max_epochs=5, schedule=Schedule(min_steps=60), hidden_sizes=(8,), learning_rate=0.01)
     models = [rival(name, estimator=network, random_state=seed, **settings) for seed in (0, 0, 1)]
     told = {"sensitive_features": s} if name == "thresholds" else {}
     first, again, other = (m.fit(X, y, sensitive_features=s).predict_proba(X, **told) for m in models)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits.estimators import SaturatedPenaltyWarning, VanishedClassWarning
+from fairbits.estimators import SaturatedPenaltyWarning, Schedule, VanishedClassWarning
 from fairbits.report.wording import ASSUMPTIONS, model_card, summary, verdict
 from fairbits.tables.task import make_task
 from fairbits.workflow import fit_task as fitting
@@ -110,7 +110,7 @@ def test_the_plane_is_of_the_kept_setting(certified):
 
 def test_models_for_comparison_train_on_few_rows_unless_a_group_would_be_missing(task):
     train, test = np.arange(2400), np.arange(2400, 3000)
-    contest = Contest(task, train, test, {"max_epochs": 2, "min_steps": 0}, most_rows=500)
+    contest = Contest(task, train, test, {"max_epochs": 2, "schedule": Schedule(min_steps=0)}, most_rows=500)
     assert {scored.rows for scored in contest.rival("Parity")} == {500}
     rare = dataclasses.replace(task, s=task.s.assign(race=np.where(np.arange(3000) % 2399 == 1500, "r", task.s.race)))
     assert len(Contest(rare, train, test, {}, most_rows=500).few) == 2400

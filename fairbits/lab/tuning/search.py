@@ -200,7 +200,7 @@ class Search:
         return held_out_scores(model, x, y, s)
 
     def _hopeless(self, trials: list[Trial], asked: list[optuna.Trial]) -> Any:
-        if not self.prune or self.objective.name != "paper" or self.estimator.selection != "paper":
+        if not self.prune or self.objective.name != "paper" or self.estimator.training.selection != "paper":
             return None
 
         def hopeless(epoch: int, histories: list[list[dict[str, float]]]) -> set[int]:

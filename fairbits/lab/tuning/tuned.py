@@ -10,9 +10,9 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
 from fairbits.estimators.held_out import stratified_folds
+from fairbits.estimators.inputs import new_group_encoder
 from fairbits.lab.tuning.objectives import Objective
 from fairbits.lab.tuning.search import Search, Trial
 from fairbits.lab.tuning.space import Space, search_space, settings_of
@@ -75,7 +75,7 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._check(sensitive_features)
         objective = Objective(self.objective, self.leakage, self.max_leakage)
         e, labels = self.estimator, np.asarray(y)
-        encoder = GroupEncoder(groups=e.groups, n_bins=e.n_bins, min_group_size=e.min_group_size)
+        encoder = new_group_encoder(e.groups)
         s = encoder.fit(sensitive_features, n_rows=len(labels)).transform(sensitive_features)
         search = Search(
             estimator=e,
