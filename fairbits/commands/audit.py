@@ -47,27 +47,23 @@ def audit(
     from fairbits.tables.table_writer import check_place
     from fairbits.workflow.table_audit import audit_model, audit_table
 
-    if output is not None:
-        check_place(output)
-    if model is None and not arguments.names(sensitive):
+    protected = arguments.names(sensitive)
+    if model is None and not protected:
         raise InputError("Name the sensitive columns with --sensitive.")
     if model is not None and (columns or drop):
         raise InputError("--columns and --drop are for tables; a model knows which columns it reads.")
+    with file_errors(file):
+        if output is not None:
+            check_place(output)
+        fitted = None if model is None else open_model(model)
+        table = TableFile(file, separator=separator, encoding=encoding)
     options: dict[str, Any] = {"label": label, "probes": "full" if full else "quick", "confidence": confidence}
     with waiting("training attacks that try to guess the groups"):
-        fitted = None if model is None else open_model(model)
-        with file_errors(file):
-            table = TableFile(file, separator=separator, encoding=encoding)
         if fitted is None:
-            found = audit_table(
-                table,
-                arguments.names(sensitive),
-                columns=arguments.names(columns),
-                drop=arguments.names(drop),
-                **options,
-            )
+            chosen: dict[str, Any] = {"columns": arguments.names(columns), "drop": arguments.names(drop)}
+            found = audit_table(table, protected, **chosen, **options)
         else:
-            fitted.check_sensitive(arguments.names(sensitive))
+            fitted.check_sensitive(protected)
             found = audit_model(fitted, table, **options)
     record = json.dumps(found.to_dict(), indent=1, default=str)
     if output is not None:

@@ -30,9 +30,9 @@ def certify(
     from fairbits.tables.table_file import TableFile
     from fairbits.workflow.recertify import CONTRADICTED, NOT_FRESH, recertified_words, recertify
 
-    fitted = open_model(model)
-    fitted.check_sensitive(arguments.names(sensitive))
     with failures.file_errors(table):
+        fitted = open_model(model)
+        fitted.check_sensitive(arguments.names(sensitive))
         rows = TableFile(table, separator=separator, encoding=encoding)
     with waiting("certifying"):
         found = recertify(fitted, rows, confidence=confidence, draws=draws)

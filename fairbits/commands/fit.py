@@ -80,7 +80,8 @@ def fit(
         confidence=confidence,
         max_epochs=epochs,
     )
-    _check_place(output)
+    with file_errors(output):
+        _check_place(output)
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
     with waiting("reading the table"):
         frame, notes, label, columns = _read(table, label, arguments.names(sensitive), separator, encoding)
