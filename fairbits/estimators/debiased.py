@@ -69,15 +69,13 @@ class DebiasedCode(CodeClassifier):
             net.register_buffer(f"independence{column}", ratio, persistent=False)
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        n = len(batch.y)
         if batch.extra:  # one pass for both: batch normalisation sees them together
             out = net(*(torch.cat([getattr(b, name) for b in (batch, batch.extra)]) for name in ("x", "noise")))
-            theta, measured = out.theta[n:], batch.extra
+            theta, logits, measured = out.theta[len(batch.y) :], out.logits[: len(batch.y)], batch.extra
         else:
-            out = net(batch.x, batch.noise)
-            theta, measured = out.theta, batch
+            (theta, _, logits), measured = net(batch.x, batch.noise), batch
         cells = self.validation_cells(net, batch) if self.rebalance.endswith("independent") else measured.prepared
-        logits = self._corrected(net, out.logits[:n], batch.s)
+        logits = self._corrected(net, logits, batch.s)
         return self.objective(net, batch, scalars, theta, logits, cells, measured.noise)
 
     def expected_log_probabilities(self, net: CodeNet, theta: Tensor, batch: Batch) -> Tensor:

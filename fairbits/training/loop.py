@@ -68,8 +68,11 @@ class _Member:
         noise[: own.steps, : own.width] = self._noise(own.steps, own.width)
         if not self.plan.balanced_rows:
             return rows, mask, noise
-        extra = self.replica.rows[self.balanced.epoch(steps, self.generator)]
-        return rows, mask, noise, extra, self._noise(steps, self.plan.balanced_rows)
+        shape = (steps, self.plan.balanced_rows)
+        extra, extra_noise = torch.zeros(shape, dtype=torch.long), torch.zeros(*shape, self.noise_size)
+        extra[: own.steps] = self.replica.rows[self.balanced.epoch(own.steps, self.generator)]
+        extra_noise[: own.steps] = self._noise(own.steps, self.plan.balanced_rows)
+        return rows, mask, noise, extra, extra_noise
 
     def is_due(self, epoch: int) -> bool:
         """Validate now? Not every epoch where an epoch is but a few steps."""
@@ -148,10 +151,10 @@ class _Loop:
         drawn = zip(*(member.draw(steps, width) for member in self.members), strict=True)
         rows, mask, noise, *extra = (torch.stack(parts).to(self.device) for parts in drawn)
         batches = self._batch(rows, mask, noise, [m.replica.rows for m in self.members])
-        if extra:
-            weight = torch.full(extra[0].shape, 1 / self.plan.balanced_rows, device=self.device)
-            batches = batches._replace(extra=self._prepared(extra[0], weight, extra[1]))
         active = mask.amax(-1)  # (R, steps): replicas with fewer rows may have fewer steps
+        if extra:
+            weight = (active / self.plan.balanced_rows).unsqueeze(-1).expand(extra[0].shape)
+            batches = batches._replace(extra=self._prepared(extra[0], weight, extra[1]))
         ragged, ramp = not active.all(), self._ramp(epoch, steps)
         collected: list[dict[str, Tensor]] = []
         self.stack.training(True)

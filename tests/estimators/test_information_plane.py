@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier
+from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, Schedule
 from fairbits.datasets import make_shifted_bits
 from fairbits.estimators.information_plane import _about_rows, information_plane
 from fairbits.information import joint_information
 
-BRIEF = {"code_size": 4, "max_epochs": 5, "min_steps": 0, "batch_size": 64, "random_state": 0}
+BRIEF = {"code_size": 4, "max_epochs": 5, "schedule": Schedule(min_steps=0), "batch_size": 64, "random_state": 0}
 
 
 def test_the_information_about_rows_is_that_of_one_group_per_row():

@@ -12,7 +12,14 @@ from model_zoo import certified, images, mixed_table, pipeline
 from sklearn.base import clone
 
 import fairbits
-from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TableEncoder, VanillaClassifier, VFAEClassifier
+from fairbits import (
+    BinaryBernoulliClassifier,
+    BinaryMIClassifier,
+    DebiasedBernoulliClassifier,
+    TableEncoder,
+    VanillaClassifier,
+    VFAEClassifier,
+)
 from fairbits.certificate import TrainingRowsWarning
 from fairbits.encoding import GroupEncoder
 

@@ -64,7 +64,7 @@ def test_map_and_gradient_are_those_of_the_networks(size):
     torch.manual_seed(0)
     nets, x = [Counting() for _ in range(size)], torch.randn(size, 5, 3)
     stack = Stack(nets)
-    loss = stack.map(lambda net, x: net(x).square().mean(), stack.unstacked(x)).view(size)
+    loss = stack.map(lambda net, x: net(x).square().mean(), x)
     gradient = stack.gradient(loss)
     for i, net in enumerate(nets):
         own = net(x[i]).square().mean()
@@ -80,7 +80,7 @@ def test_keeping_replicas_keeps_their_parameters_and_buffers():
     before = [net(x[0]).detach() for net in nets]
     stack = Stack(nets)
     stack.keep(torch.tensor([2]))
-    torch.testing.assert_close(stack.map(lambda net, x: net(x), x[0]).detach(), before[2])
+    torch.testing.assert_close(stack.map(lambda net, x: net(x), x)[0].detach(), before[2])
     assert stack.buffers["net.seen"].tolist() == [10.0]
     torch.testing.assert_close(nets[0](x[0]).detach(), before[0])
 
