@@ -59,7 +59,7 @@ def reproduce(
     from fairbits.lab.tracking import wandb_mirror
 
     if output.exists() and not output.is_dir():
-        raise InputError(f"{output} is a file; name a folder with -o.")
+        raise InputError(f"-o names a folder; {output} is a file.")
     console, folder = Console(stderr=as_json), Folder(output)
     changes = _changes(change or []) | ({} if trials is None else {"trials": trials})
     wanted = shipped_plans() if experiment == "all" else [experiment]
