@@ -58,6 +58,19 @@ def test_a_file_is_replaced_as_a_whole(tmp_path):
     assert [f.name for f in tmp_path.iterdir()] == ["table.md"]
 
 
+def test_a_file_that_cannot_be_written_leaves_the_old_one_and_nothing_else(tmp_path, monkeypatch):
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    file = tmp_path / "table.md"
+    replace_file(file, "old")
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        replace_file(file, "new")
+    assert file.read_text() == "old"
+    assert [f.name for f in tmp_path.iterdir()] == ["table.md"]
+
+
 def test_the_commit_is_that_of_the_package_and_marked_if_its_code_was_changed(tmp_path, monkeypatch):
     def git(*arguments):
         who = ("-c", "user.name=a", "-c", "user.email=a@b.c")

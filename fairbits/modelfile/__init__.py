@@ -1,6 +1,6 @@
-"""Model files without pickle: a folder of weights (safetensors) and JSON that is checked before it is believed."""
+"""Save and load models without pickle: a folder of weights (safetensors) and JSON, checked before it is used."""
 
-from fairbits.modelfile.error import ModelFileError
 from fairbits.modelfile.save_and_load import load, save
+from fairbits.modelfile.sealed_files import ModelExistsError, ModelFileError
 
-__all__ = ["ModelFileError", "load", "save"]
+__all__ = ["ModelExistsError", "ModelFileError", "load", "save"]

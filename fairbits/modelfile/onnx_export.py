@@ -1,11 +1,11 @@
-"""Fitted models as ONNX files, for programs without torch; the noise of a code comes from outside."""
+"""Export fitted models as ONNX files, for programs without torch; the caller supplies the noise of a code."""
 
 import contextlib
 import copy
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,36 +13,35 @@ from typing import Any
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 import fairbits
 from fairbits.encoding import TableEncoder
-from fairbits.errors import InputError
+from fairbits.errors import InputError, InputTypeError, MissingExtraError
 from fairbits.estimators import CodeClassifier, InvariantClassifier
-from fairbits.nn import CodeNet
 from fairbits.storage import replace_file
 
 OPSET = 18  # of the ONNX operators
-EXAMPLE_ROWS = 3  # to trace by; a single one torch may take for a constant
+EXAMPLE_ROWS = 3  # to trace with; torch may take a single row for a constant
 NOISE = (
-    "Uniform numbers in [0, 1), independent for every row and every bit, drawn afresh at every run from a "
-    "cryptographic source such as os.urandom (24 random bits times 2^-24 fit in float32) and forgotten after it. Who "
-    "knows the noise, or chooses it, learns more than is said about the bits."
+    "Uniform numbers in [0, 1), independent for every row and every bit. Draw them again for every run from a "
+    "cryptographic source such as os.urandom (24 random bits times 2^-24 fit in float32), and delete them afterwards. "
+    "Anyone who knows or chooses the noise learns more than the certificate allows."
 )
 ONE_DRAW = (
-    "What is said about the bits, such as a certificate, holds for one draw per person and what is made of it. Run the "
-    "encoder once per person and hand on the bits, not the encoder: with it anybody computes the chances of the bits."
+    "A certificate covers one draw per person and anything computed from it. Run the encoder once per person and "
+    "share the bits, not the encoder: anyone who has the encoder can compute the probabilities of the bits."
 )
-FUNCTION_OF_THE_ROW = "The probabilities are a function of the row: nothing said about a drawn code covers them."
+FUNCTION_OF_THE_ROW = "The probabilities are a function of the row; no certificate of a drawn code covers them."
 RECIPE = (
-    "Each column gives these numbers, in this order; those of all columns stand side by side, as float32. "
-    "number: (value - center) / scale, unless scale is 0, with fill for a missing or infinite value; then, if "
-    "indicator, 1 if the value is missing or infinite and 0 if not. "
-    "date: seconds since 1970 in UTC, or the seconds of a duration; then like a number. "
-    "category: for each of categories 1 if the value's text is the same and 0 if not (whole numbers are written "
-    "without a point, truth values True and False); then, if other, 1 for a text not among them; then, if missing, 1 "
-    "for a missing value. "
+    "Turn each column into the numbers below, in this order, and put those of all columns side by side as float32. "
+    "number: (value - center) / scale, with fill in place of a missing or infinite value; nothing if scale is 0. Then, "
+    "if indicator is true, 1 for a missing or infinite value and 0 for any other. "
+    "date: take the seconds since 1970 in UTC, or the seconds of a duration, and continue as for a number. "
+    "category: for each of categories, 1 if it equals the text of the value and 0 if not (write whole numbers without "
+    "a decimal point, and truth values as True and False). Then, if other is true, 1 for a text that is not among "
+    "them and 0 for any other value. Then, if missing is true, 1 for a missing value and 0 for any other. "
     "dropped: nothing."
 )
 
@@ -54,32 +53,41 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
 
     - ``encoder.onnx``: x (n, features) float32, or images (n, channels, height, width) in the type of the fit, and
       noise (n, code_size) float32 -> bits (n, code_size) uint8, one draw per row;
-    - ``head.onnx``: bits -> probabilities (n, classes) float32, what `decode` says to a drawn code.
+    - ``head.onnx``: bits -> probabilities (n, classes) float32, as `decode` gives them.
 
-    The noise is the caller's: uniform in [0, 1), fresh for every row, bit and run, from a cryptographic source, and
-    secret. There is no random generator and no seed in the files. The encoder does not return theta, the chances of the
-    bits, because theta is a function of the row and no certificate covers it; for the same reason the averaged
-    `predict_proba` is not exported. That guards against mistakes, not against people: who has ``encoder.onnx`` can
-    compute theta for rows they have. Receivers need the bits, ``head.onnx`` and the classes. Noise of 24 bits, all that
-    float32 holds, moves the chance of a bit by less than 6e-8.
+    You supply the noise: uniform in [0, 1), fresh for every row, bit and run, from a cryptographic source, and secret.
+    The files hold no random generator and no seed. Noise of 24 bits, all that float32 holds, changes the probability
+    of a bit by less than 6e-8.
+
+    The encoder does not return theta, the probabilities of the bits: theta is a function of the row, and no certificate
+    covers it. For the same reason the averaged `predict_proba` is not exported. This prevents mistakes, not attacks:
+    anyone who has ``encoder.onnx`` can compute theta for rows they have. Recipients need only the bits, ``head.onnx``
+    and the classes.
 
     Any other method becomes one file, ``model.onnx``: x -> probabilities, as `predict_proba` gives them.
 
-    A `TableEncoder` in front of the method is not in the files: what it has learnt, and how to encode a row with it, is
-    in ``export.json`` under "table". ``examples/onnx_consumer.py`` does so, with numpy and onnxruntime alone. Rows must
+    A `TableEncoder` in front of the method is not in these files. ``export.json`` describes under "table" what it
+    learnt and how to encode a row; ``examples/onnx_consumer.py`` does that with numpy and onnxruntime alone. Rows must
     be complete: where `transform` refuses a missing number, the files compute something.
 
     Parameters
     ----------
-    model : a fitted method of fairbits, also behind a `TableEncoder` in a pipeline, or as chosen by
+    model : a fitted method of fairbits, alone, behind a `TableEncoder` in a pipeline, or as chosen by
         `CertifiedClassifier`, `TunedClassifier` or scikit-learn's searches
-    folder : made if need be; files of an earlier export are replaced
+    folder : created if needed; files of an earlier export are replaced
     """
-    encoder, estimator = _fitted_parts(model)
+    *front, estimator = steps = _fitted_steps(model)
+    encoder = front[0] if front else None
+    if not isinstance(estimator, InvariantClassifier) or len(front) > 1 or not isinstance(encoder, TableEncoder | None):
+        raise InputTypeError(
+            f"export_onnx cannot export {' -> '.join(type(step).__name__ for step in steps)}: it exports a fitted "
+            "method of fairbits, alone or behind a TableEncoder in a pipeline, and no other steps.",
+            remedy="Export the last step, model[-1], and apply the other steps yourself.",
+        )
     for library in ("onnx", "onnxscript"):
         if find_spec(library) is None:
-            raise ImportError(f"{library} is not installed: pip install 'fairbits[export]'")
-    files = _files(estimator)
+            raise MissingExtraError(f"export_onnx uses {library} and", "export")
+    files = _onnx_files(estimator)
     description = _description(estimator, encoder, list(files))
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -89,89 +97,74 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
     return folder
 
 
-# ---------------------------------------------------------------------- what is exported
-
-
-def _fitted_parts(model: Any) -> tuple[TableEncoder | None, InvariantClassifier]:
-    """Return the table encoder, if there is one, and the method behind it."""
+def _fitted_steps(model: Any) -> list[Any]:
+    """Return the model, the steps of a pipeline, or those of the model that a search has chosen."""
     if isinstance(model, BaseEstimator):
         check_is_fitted(model)
-    *front, estimator = steps = _steps(model)
-    encoded = len(front) == 1 and isinstance(front[0], TableEncoder)
-    if not isinstance(estimator, InvariantClassifier) or (front and not encoded):
-        found = " -> ".join(type(step).__name__ for step in steps)
-        raise TypeError(
-            f"export_onnx cannot export {found}: pass a fitted method of fairbits, alone or behind a TableEncoder in a "
-            "pipeline. What other steps do to the rows is not exported; export the last step, as model[-1], and apply "
-            "them yourself."
-        )
-    check_is_fitted(estimator)
-    return (front[0] if encoded else None), estimator
-
-
-def _steps(model: Any) -> list[Any]:
-    """Return the steps of a pipeline, inside a choice among models too, or the model itself."""
     if isinstance(model, Pipeline):
-        return [inner for _, step in model.steps for inner in _steps(step)]
+        return [inner for _, step in model.steps for inner in _fitted_steps(step)]
     for name in ("estimator_", "best_estimator_"):
         if hasattr(model, name):
-            return _steps(getattr(model, name))
+            return _fitted_steps(getattr(model, name))
     return [model]
 
 
-class _Encoder(nn.Module):
-    """Rows and noise to one drawn code; theta stays inside."""
-
-    def __init__(self, net: CodeNet):
-        super().__init__()
-        self.net = net
-
-    def forward(self, x: Tensor, noise: Tensor) -> Tensor:
-        return (noise < self.net.theta(x)).to(torch.uint8)
-
-
-class _Head(nn.Module):
-    """A drawn code to class probabilities."""
-
-    def __init__(self, net: CodeNet):
-        super().__init__()
-        self.head = net.head
-
-    def forward(self, bits: Tensor) -> Tensor:
-        return torch.softmax(self.head(bits.float()), -1)
-
-
-class _Model(nn.Module):
-    """Rows to class probabilities, by a method without a code."""
-
-    def __init__(self, estimator: InvariantClassifier, net: nn.Module):
-        super().__init__()
-        self.estimator, self.net = estimator, net
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.estimator.probabilities(self.net, x)
-
-
-def _files(estimator: InvariantClassifier) -> dict[str, bytes]:
-    """Return the ONNX files of a fitted method: name -> content."""
-    net = copy.deepcopy(estimator.net_).cpu()
-    x = torch.zeros(EXAMPLE_ROWS, *estimator.input_shape_, dtype=getattr(torch, estimator.input_dtype_))
-    said = {"fairbits": fairbits.__version__, "method": type(estimator).__name__}
+def _description(estimator: Any, encoder: TableEncoder | None, files: list[str]) -> dict[str, Any]:
+    """Return the content of `export.json`."""
+    names = None  # pixels have none
+    if len(estimator.input_shape_) == 1:
+        names = _names_in(estimator) if encoder is None else [str(name) for name in encoder.get_feature_names_out()]
+    table = None
+    if encoder is not None:
+        learnt = zip(_names_in(encoder), encoder.state()["features"], strict=True)
+        table = {"recipe": RECIPE, "columns": [{"name": n, **(f or {"kind": "dropped"})} for n, f in learnt]}
+    described = {
+        "fairbits": fairbits.__version__,
+        "method": type(estimator).__name__,
+        "files": files,
+        "x": {"shape": ["n", *estimator.input_shape_], "dtype": estimator.input_dtype_, "names": names},
+        "table": table,
+        "classes": estimator.classes_.tolist(),
+    }
     if not isinstance(estimator, CodeClassifier):
-        said["probabilities"] = FUNCTION_OF_THE_ROW
-        return {"model.onnx": _onnx(_Model(estimator, net), {"x": x}, "probabilities", said)}
-    said["bits"] = ONE_DRAW
-    noise, bits = (torch.zeros(EXAMPLE_ROWS, estimator.code_size, dtype=kind) for kind in (torch.float32, torch.uint8))
+        return {**described, "notes": [FUNCTION_OF_THE_ROW]}
+    noise = {"shape": ["n", estimator.code_size], "dtype": "float32", "values": NOISE}
+    return {**described, "noise": noise, "bits": list(estimator.get_feature_names_out()), "notes": [ONE_DRAW]}
+
+
+def _names_in(model: Any) -> list[str]:
+    return [str(name) for name in getattr(model, "feature_names_in_", [f"x{i}" for i in range(model.n_features_in_)])]
+
+
+class _Traced(nn.Module):
+    """A function of tensors, and the parts of a network that it uses: no others are exported."""
+
+    def __init__(self, function: Callable[..., Tensor], **parts: nn.Module):
+        super().__init__()
+        self.forward = function
+        for name, part in parts.items():
+            self.add_module(name, part)
+
+
+def _onnx_files(estimator: Any) -> dict[str, bytes]:
+    """Return the ONNX files of a fitted method: name -> content."""
+    net: Any = copy.deepcopy(estimator.net_).cpu()
+    x = torch.zeros(EXAMPLE_ROWS, *estimator.input_shape_, dtype=getattr(torch, estimator.input_dtype_))
+    about = {"fairbits": fairbits.__version__, "method": type(estimator).__name__}
+    if not isinstance(estimator, CodeClassifier):
+        whole = _Traced(lambda x: estimator.probabilities(net, x), net=net)
+        return {"model.onnx": _onnx(whole, {"x": x}, "probabilities", {**about, "probabilities": FUNCTION_OF_THE_ROW})}
+    about["bits"] = ONE_DRAW
+    noise = torch.zeros(EXAMPLE_ROWS, estimator.code_size)
+    encoder = _Traced(lambda x, noise: (noise < net.theta(x)).to(torch.uint8), net=net)
+    head = _Traced(lambda bits: torch.softmax(net.head(bits.float()), -1), head=net.head)
     return {
-        "encoder.onnx": _onnx(_Encoder(net), {"x": x, "noise": noise}, "bits", {**said, "noise": NOISE}),
-        "head.onnx": _onnx(_Head(net), {"bits": bits}, "probabilities", said),
+        "encoder.onnx": _onnx(encoder, {"x": x, "noise": noise}, "bits", {**about, "noise": NOISE}),
+        "head.onnx": _onnx(head, {"bits": noise.to(torch.uint8)}, "probabilities", about),
     }
 
 
-# ---------------------------------------------------------------------- how it is written
-
-
-def _onnx(module: nn.Module, inputs: dict[str, Tensor], output: str, said: dict[str, str]) -> bytes:
+def _onnx(module: nn.Module, inputs: dict[str, Tensor], output: str, about: dict[str, str]) -> bytes:
     """Return a module as a checked ONNX file for any number of rows, with texts among its properties."""
     import onnx
 
@@ -188,78 +181,34 @@ def _onnx(module: nn.Module, inputs: dict[str, Tensor], output: str, said: dict[
             verbose=False,
         )
     proto = program.model_proto
-    _strip(proto.graph)
-    _check_rows_are_free(proto.graph)
-    onnx.helper.set_model_props(proto, said)
+    graph = proto.graph
+    graph.ClearField("value_info")
+    for part in (graph, *graph.node, *graph.input, *graph.output):
+        part.ClearField("metadata_props")  # Python code, with the paths of this machine
+    for value in (*graph.input, *graph.output):
+        dimension = value.type.tensor_type.shape.dim[0]
+        if not dimension.dim_param:  # the exporter says nothing about it
+            raise InputError(
+                f"The file would take {dimension.dim_value} rows and no other number: somewhere the network turns the "
+                "number of rows into a plain number.",
+                remedy="Write x.shape[0] there, not len(x).",
+            )
+    onnx.helper.set_model_props(proto, about)
     onnx.checker.check_model(proto, full_check=True)
     return proto.SerializeToString(deterministic=True)
 
 
-def _check_rows_are_free(graph: Any) -> None:
-    """Raise if the exporter has fixed the number of rows to that of its example, which it does without a word."""
-    for value in (*graph.input, *graph.output):
-        rows = value.type.tensor_type.shape.dim[0]
-        if not rows.dim_param:
-            raise InputError(
-                f"The file would take {rows.dim_value} rows and no other number: something in the network made a plain "
-                "number of the rows' count. Write x.shape[0] there, not len(x)."
-            )
-
-
-def _strip(graph: Any) -> None:
-    """Drop what the exporter noted about each node: Python code, with the paths of this machine."""
-    graph.ClearField("value_info")
-    for part in (graph, *graph.node, *graph.input, *graph.output):
-        part.ClearField("metadata_props")
-
-
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence what torch's exporter says about its own insides, and about torchvision not being there."""
+    """Silence what torch's exporter says about its own internals, and about torchvision not being installed."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
-            for category in (FutureWarning, DeprecationWarning):
-                warnings.simplefilter("ignore", category)
-            warnings.filterwarnings(
-                "ignore", "# The axis name: n will not be used"
-            )  # two inputs share it, as they should
+            warnings.simplefilter("ignore", FutureWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.filterwarnings("ignore", "# The axis name: n will not be used")  # two inputs share it on purpose
             yield
     finally:
         logger.setLevel(level)
-
-
-def _description(estimator: InvariantClassifier, encoder: TableEncoder | None, files: Sequence[str]) -> dict[str, Any]:
-    """Return what `export.json` says: files, inputs, names of features, bits and classes, how to encode a table."""
-    described = {
-        "fairbits": fairbits.__version__,
-        "method": type(estimator).__name__,
-        "files": list(files),
-        "x": {
-            "shape": ["n", *estimator.input_shape_],
-            "dtype": estimator.input_dtype_,
-            "names": _feature_names(estimator, encoder),
-        },
-        "table": None if encoder is None else {"recipe": RECIPE, "columns": _columns(encoder)},
-        "classes": estimator.classes_.tolist(),
-    }
-    if not isinstance(estimator, CodeClassifier):
-        return {**described, "notes": [FUNCTION_OF_THE_ROW]}
-    noise = {"shape": ["n", estimator.code_size], "dtype": "float32", "values": NOISE}
-    return {**described, "noise": noise, "bits": list(estimator.get_feature_names_out()), "notes": [ONE_DRAW]}
-
-
-def _feature_names(estimator: InvariantClassifier, encoder: TableEncoder | None) -> list[str] | None:
-    """Name the numbers of x, as x0, x1, ... if nobody else did; pixels have no names."""
-    if len(estimator.input_shape_) > 1:
-        return None
-    names = _check_feature_names_in(estimator) if encoder is None else encoder.get_feature_names_out()
-    return [str(name) for name in names]
-
-
-def _columns(encoder: TableEncoder) -> list[dict[str, Any]]:
-    """Return what a table encoder has learnt about each column of its input, in the words of the recipe."""
-    names, features = _check_feature_names_in(encoder), encoder.state()["features"]
-    return [{"name": str(name), **(f or {"kind": "dropped"})} for name, f in zip(names, features, strict=True)]

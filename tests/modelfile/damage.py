@@ -11,7 +11,7 @@ from copy import deepcopy
 
 import numpy as np
 
-from fairbits.modelfile.manifest import BEGINNING, MANIFEST, MODEL, WEIGHTS, manifest_of
+from fairbits.modelfile.sealed_files import BEGINNING, MANIFEST, MODEL, WEIGHTS, manifest_of
 
 Files = dict[str, bytes]
 Mutation = Callable[[np.random.Generator, Files], Files]

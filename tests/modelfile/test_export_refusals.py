@@ -8,6 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairbits import BinaryMIClassifier, CertifiedClassifier, TableEncoder, VanillaClassifier, export_onnx
+from fairbits.errors import MissingExtraError
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ from fairbits import BinaryMIClassifier, CertifiedClassifier, TableEncoder, Vani
 )
 def test_what_is_not_exported_is_said(model, name, tmp_path):
     X, y, _ = problem()
-    with pytest.raises(TypeError, match=f"cannot export {name}: pass a fitted method"):
+    with pytest.raises(TypeError, match=f"cannot export {name}: it exports a fitted method"):
         export_onnx(model.fit(X, y), tmp_path / "none")
     assert not (tmp_path / "none").exists()
 
@@ -48,6 +49,9 @@ def test_a_missing_library_is_named_with_the_remedy(library, tmp_path, monkeypat
     X, y, _ = problem()
     model = quick(VanillaClassifier).fit(X, y)
     monkeypatch.setattr("fairbits.modelfile.onnx_export.find_spec", lambda name: None if name == library else "found")
-    with pytest.raises(ImportError, match=rf"^{library} is not installed: pip install 'fairbits\[export\]'$"):
+    said = (
+        rf"^export_onnx uses {library} and needs packages that are not installed\. pip install 'fairbits\[export\]'\.$"
+    )
+    with pytest.raises(MissingExtraError, match=said):
         export_onnx(model, tmp_path / "none")
     assert not (tmp_path / "none").exists()

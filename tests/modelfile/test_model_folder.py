@@ -23,10 +23,8 @@ from fairbits import (
     VanillaClassifier,
     VFAEClassifier,
 )
-from fairbits.modelfile import safe_folder as model_folder
-from fairbits.modelfile import save_and_load as model_files
-from fairbits.modelfile.manifest import MANIFEST, MODEL, WEIGHTS, manifest_of
-from fairbits.modelfile.strict_json import write_json
+from fairbits.modelfile import ModelExistsError, save_and_load
+from fairbits.modelfile.sealed_files import MANIFEST, MODEL, WEIGHTS, manifest_of, write_json
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +110,7 @@ def test_the_manifest_knows_its_own_size_and_digest(path, part):
 
 def test_no_folder_or_another_one(tmp_path):
     for place in (tmp_path / "nowhere", __file__):
-        with pytest.raises(ModelFileError, match="is no folder"):
+        with pytest.raises(ModelFileError, match="is not a folder"):
             fairbits.load(place)
     with pytest.raises(ModelFileError, match="No such file"):
         fairbits.load(tmp_path)
@@ -129,7 +127,7 @@ def test_other_files_in_the_folder_are_not_read(path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda m: m.update(version=2), "upgrade fairbits"),
+        (lambda m: m.update(version=2), "Upgrade fairbits"),
         (lambda m: m.update(version="1"), "version"),
         (lambda m: m.update(format="fairbits model "), "format|whole manifest"),
         (lambda m: m["files"].update({"../model.json": m["files"][MODEL]}), "Extra inputs"),
@@ -278,7 +276,7 @@ def test_a_forged_table_encoder(change, complaint, fitted_pipeline, tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda m: m["steps"].reverse(), "not of table encoders"),
+        (lambda m: m["steps"].reverse(), "not consist of table encoders"),
         (lambda m: m["steps"][0].update(name="a__b"), "hold no"),
         (lambda m: m["steps"][0].update(name=m["steps"][1]["name"]), "must differ"),
         (lambda m: m.update(steps=[]), "at least 1"),
@@ -332,7 +330,7 @@ def fitted_certified():
         (b'{"a": ' + b"9" * 5000 + b"}", "not valid JSON"),
         (b"\xff\xfe{\x00}\x00", "not valid JSON"),
         (b"{} {}", "not valid JSON"),
-        (b'{"a": [' + b"{}," * 2**20 + b"{}]}", "more than a model file may"),
+        (b'{"a": [' + b"{}," * 2**20 + b"{}]}", "more than 1048576 values"),
         (b'{"created": "\\ud800"}', "created"),
     ],
     ids=lambda value: str(value)[:20],
@@ -352,7 +350,7 @@ def exchange(header):
     ("change", "complaint"),
     [
         (lambda h: h.pop("head.bias"), "'head.bias' is missing"),
-        (lambda h: h.update(more=h["head.bias"]), "'more' is missing, or no part"),
+        (lambda h: h.update(more=h["head.bias"]), "'more' is missing, or not a part"),
         (lambda h: h.update(__metadata__={"a": "b"}), "__metadata__"),
         (lambda h: h["head.bias"].update(shape=[10**12]), "needs"),
         (lambda h: h["head.bias"].update(shape=[-2]), "greater than or equal"),
@@ -379,8 +377,8 @@ def test_a_forged_header(path, change, complaint):
         (lambda d: d[:4], "needs [0-9]"),
         (lambda d: d[:-4], "bytes of weights where"),
         (lambda d: d + b"\0" * 4, "bytes of weights where"),
-        (lambda d: d[:-4] + struct.pack("<f", float("nan")), "no numbers"),
-        (lambda d: d[:-4] + struct.pack("<f", float("inf")), "no numbers"),
+        (lambda d: d[:-4] + struct.pack("<f", float("nan")), "not numbers"),
+        (lambda d: d[:-4] + struct.pack("<f", float("inf")), "not numbers"),
         (lambda d: b"\x80\x04cos\nsystem\n" + d, "cut off"),
         (lambda d: d + b"\0" * 10**6, "needs [0-9]"),
     ],
@@ -401,8 +399,9 @@ def left(place):
 
 def test_a_model_is_replaced_only_when_asked(model, path):
     before = (path / MODEL).read_bytes()
-    with pytest.raises(ModelFileError, match="overwrite=True"):
+    with pytest.raises(ModelExistsError, match=r"already holds a model\. Pass overwrite=True") as refused:
         fairbits.save(model, path)
+    assert (refused.value.path, "overwrite" in refused.value.problem) == (path, False)
     assert (path / MODEL).read_bytes() == before
     X, y, _ = problem(200)
     fairbits.save(quick(VanillaClassifier).fit(X, y), path, overwrite=True)
@@ -430,7 +429,7 @@ def test_nothing_but_models_is_replaced(model, path, tmp_path):
     (tmp_path / "src" / "code.py").write_text("mine")
     before = left(tmp_path)
     for name in ("file", "link", "web", "src"):
-        with pytest.raises(ModelFileError, match="is no model file"):
+        with pytest.raises(ModelFileError, match="is not a model"):
             fairbits.save(model, tmp_path / name, overwrite=True)
     assert left(tmp_path) == before
     assert left(tmp_path / "web") == [MANIFEST]
@@ -447,7 +446,7 @@ def test_new_places(model, tmp_path, monkeypatch):
         fairbits.save(model, tmp_path / "x" / MODEL / "inside")
 
 
-@pytest.mark.parametrize("step", ["_write_file", "_sync_folder", "read_manifest", "_move", "rename"])
+@pytest.mark.parametrize("step", ["replace_file", "_sync_folder", "read_manifest", "_move", "rename"])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_failure_leaves_what_was_there(model, path, step, overwrite, monkeypatch):
     place = path if overwrite else path.parent / "new"
@@ -461,7 +460,7 @@ def test_a_failure_leaves_what_was_there(model, path, step, overwrite, monkeypat
         raise OSError(28, "No space left on device")
 
     rename = os.rename
-    home = {"rename": os, "read_manifest": model_files}.get(step, model_folder)
+    home = os if step == "rename" else save_and_load
     with monkeypatch.context() as patched:
         patched.setattr(home, step, fail)
         with pytest.raises(ModelFileError, match="No space left"):
@@ -482,7 +481,7 @@ def test_what_cannot_be_saved_is_named(model, tmp_path):
 
     broken = quick(VanillaClassifier).fit(X, y)
     broken.net_.head.bias[0] = float("nan")
-    odd = quick(VanillaClassifier).fit(X, y).set_params(unlabelled={1})
+    odd = quick(VanillaClassifier).fit(X, y).set_params(batch_size={1})
     dated = quick(VanillaClassifier).fit(X, y)
     dated.classes_ = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")
     for wrong, complaint in [
@@ -496,8 +495,8 @@ def test_what_cannot_be_saved_is_named(model, tmp_path):
         (Mine(), "Mine cannot be saved"),
         (Searched(), "its best_estimator_"),
         (None, "NoneType cannot be saved"),
-        (broken, r"/model/weights.safetensors: 'head.bias' holds values that are infinite"),
-        (odd, "settings.unlabelled"),
+        (broken, r"/model/weights.safetensors cannot be read: 'head.bias' holds values that are infinite"),
+        (odd, "settings.batch_size"),
         (dated, "datetime64"),
     ]:
         with pytest.raises(ModelFileError, match=complaint):

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,6 +24,9 @@ from fairbits import (
 )
 from fairbits.certificate import TrainingRowsWarning
 from fairbits.encoding import GroupEncoder
+from fairbits.estimators import Schedule
+from fairbits.modelfile.encoder_state import plain
+from fairbits.modelfile.model_state import with_settings
 
 
 def again(model, tmp_path):
@@ -131,10 +136,67 @@ def test_labels_keep_value_and_type(names, tmp_path):
     assert_same(model, again(model, tmp_path), X)
 
 
+@dataclass(frozen=True)
+class Training:
+    max_epochs: int = 100
+    sizes: tuple[int, ...] = (2, 3)
+    device: str = "cpu"
+
+
+@dataclass
+class Grouped:
+    gamma: float = 0.1
+    schedule: Training | None = Training()
+    random_state: int | None = None
+
+
+def test_settings_in_a_group_of_their_own():
+    model = Grouped(gamma=np.float64(0.5), schedule=Training(max_epochs=7, device="cuda"), random_state=3)
+    state = plain(model)
+    assert state == {"gamma": 0.5, "schedule": {"max_epochs": 7, "sizes": [2, 3]}}
+    assert with_settings(Grouped, state) == Grouped(gamma=0.5, schedule=Training(max_epochs=7))
+    assert with_settings(Grouped, {"schedule": None}) == Grouped(schedule=None)
+    assert with_settings(Grouped, {"gamma": 0.5, "max_epochs": 7}) == Grouped(0.5, Training(7))  # from before the group
+    for wrong, name in [({"schedule": {"speed": 1}}, "Training has no setting 'speed'"), ({"speed": 1}, "'speed'")]:
+        with pytest.raises(ValueError, match=name):
+            with_settings(Grouped, wrong)
+    for hidden in ({"random_state": 3}, {"device": "cuda"}, {"schedule": {"device": "cuda"}}):
+        with pytest.raises(ValueError, match="has no setting"):
+            with_settings(Grouped, hidden)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "expected"),
+    [
+        ("method", problem(200)[0], [0.4949080, 0.4988817, 0.5069408, 0.4766585]),
+        ("certified", mixed_table(3000)[0], [0.5994502, 0.5941702, 0.6074207, 0.5997300]),
+    ],
+)
+def test_models_saved_by_the_first_version(name, rows, expected):
+    loaded = fairbits.load(Path(__file__).parent / "saved_by_0.1" / name)
+    np.testing.assert_allclose(loaded.predict_proba(rows[:4])[:, 1], expected, atol=1e-6)
+    method = loaded if name == "method" else loaded.estimator_[-1]
+    assert method.schedule == Schedule(min_steps=30)
+    if name == "certified":
+        assert 0 < loaded.certificate_.total_variation < 0.9
+        return
+    assert method.get_params()["rebalance"] == "prior+independent"
+    assert vars(method.groups) == vars(GroupEncoder(groups="each", n_bins=3))
+
+
+def test_a_group_encoder_among_the_settings(tmp_path):
+    X, y, s = problem()
+    groups = GroupEncoder(groups="each", n_bins=3)
+    model = quick(BinaryMIClassifier, groups=groups).fit(X, y, sensitive_features=s)
+    loaded = again(model, tmp_path)
+    assert vars(loaded.groups) == vars(groups)
+    assert_same(model, loaded.set_params(groups=groups), X)
+
+
 def test_rows_without_label(tmp_path):
     X, y, s = problem()
     y[::5] = -1
-    model = quick(BinaryMIClassifier, unlabelled=-1).fit(X, y, sensitive_features=s)
+    model = quick(BinaryMIClassifier).fit(X, y, sensitive_features=s, unlabelled=-1)
     assert_same(model, again(model, tmp_path), X)
 
 
@@ -239,7 +301,6 @@ def test_no_seed_and_no_row_enters_the_file(seed, tmp_path):
     assert not [part for part in hidden if part in content]
     assert loaded.training_rows_.hashes is None
     assert loaded.training_rows_.index is None
-    assert not loaded.ledger_.tables
     assert not np.array_equal(loaded.transform(frame), fairbits.load(tmp_path / "model").transform(frame))  # fresh bits
 
 
