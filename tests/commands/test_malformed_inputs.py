@@ -93,7 +93,7 @@ BAD = {
     "no model": (GOOD, ["transform", "none", "t.csv"], "There is no folder none; name the one that `fairbits fit`"),
     "a file for the model": (GOOD, ["transform", "t.csv", "m"], "t.csv is a file; the model comes first"),
     "a folder without a model": (GOOD, ["predict", "void", "t.csv"], "void holds no model"),
-    "damaged weights": (GOOD, ["transform", "damaged", "t.csv"], "changed or damaged since"),
+    "damaged weights": (GOOD, ["transform", "damaged", "t.csv"], "cut off, changed or damaged"),
     "damaged record": (GOOD, ["certify", "misread", "t.csv"], "audit.json is not what `fairbits fit` wrote"),
     "damaged ledger": (GOOD, ["transform", "forged", "t.csv"], "released.ledger is damaged"),
     # what is written
