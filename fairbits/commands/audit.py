@@ -1,67 +1,77 @@
-"""`fairbits audit`: what the columns of a table, or the code of a model, tell about sensitive columns."""
+"""`fairbits audit`: what a table, or the code of a model, reveals about sensitive columns."""
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from rich.console import Console
+import typer
 
-from fairbits.commands.plain_words import plain_words
+from fairbits.commands import arguments
+from fairbits.commands.failures import file_errors
+from fairbits.commands.progress import waiting
 from fairbits.errors import InputError
-from fairbits.report.wording import adversaries
-from fairbits.storage import replace_file
-from fairbits.tables.fitted_model import open_model
-from fairbits.tables.table_file import TableFile
-from fairbits.tables.table_writer import check_place
-from fairbits.workflow.table_audit import Audits, audit_model, audit_table
 
 
-def run_audit(
-    file: Path,
-    sensitive: list[str],
-    *,
-    label: str | None,
-    model: Path | None,
-    columns: list[str],
-    drop: list[str],
-    full: bool,
-    confidence: float,
-    output: Path | None,
-    reading: dict[str, Any],
-    as_json: bool,
+def audit(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="CSV or Parquet file with scores, decisions, features or codes."),
+    ],
+    sensitive: arguments.Sensitive = None,
+    label: Annotated[
+        str | None, typer.Option(help="Label column, which is not audited; a model is scored on it.")
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Audit this model on the rows of FILE.", autocompletion=arguments.complete_folder),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Columns to audit, or patterns such as 'bit*', comma-separated.", show_default="all others"),
+    ] = None,
+    drop: arguments.Drop = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Also attack with a forest, a network and neighbours, on all rows.")
+    ] = False,
+    confidence: arguments.Confidence = 0.95,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="JSON file to write.")] = None,
+    separator: arguments.Separator = None,
+    encoding: arguments.Encoding = None,
+    as_json: arguments.AsJson = False,
 ) -> None:
-    """Audit, print, and write the record if asked for."""
-    if output is not None:
-        check_place(output)
+    """Audit any table of scores, decisions or features, or a model."""
+    from fairbits.report.wording import adversaries
+    from fairbits.storage import replace_file
+    from fairbits.tables.fitted_model import open_model
+    from fairbits.tables.table_file import TableFile
+    from fairbits.tables.table_writer import check_place
+    from fairbits.workflow.table_audit import audit_model, audit_table
+
+    protected = arguments.names(sensitive)
+    if model is None and not protected:
+        raise InputError("Name the sensitive columns with --sensitive.")
+    if model is not None and (columns or drop):
+        raise InputError("--columns and --drop are for tables; a model knows which columns it reads.")
+    with file_errors(file):
+        if output is not None:
+            check_place(output)
+        fitted = None if model is None else open_model(model)
+        table = TableFile(file, separator=separator, encoding=encoding)
     options: dict[str, Any] = {"label": label, "probes": "full" if full else "quick", "confidence": confidence}
-    with Console(stderr=True).status("training probes that try to tell the groups apart"):
-        found = _audits(file, sensitive, model, columns, drop, options, reading)
+    with waiting("training attacks that try to guess the groups"):
+        if fitted is None:
+            chosen: dict[str, Any] = {"columns": arguments.names(columns), "drop": arguments.names(drop)}
+            found = audit_table(table, protected, **chosen, **options)
+        else:
+            fitted.check_sensitive(protected)
+            found = audit_model(fitted, table, **options)
     record = json.dumps(found.to_dict(), indent=1, default=str)
     if output is not None:
-        replace_file(output, record + "\n")
+        with file_errors(output):
+            replace_file(output, record + "\n")
     if as_json:
         print(record)
         return
     for one in found.audits:
-        print(*adversaries({"audit": one.to_dict()}), "", plain_words(str(one)), "", sep="\n")
-    print(*map(plain_words, found.notes), *([f"Written to {output}."] if output is not None else []), sep="\n")
-
-
-def _audits(
-    file: Path,
-    sensitive: list[str],
-    model: Path | None,
-    columns: list[str],
-    drop: list[str],
-    options: dict[str, Any],
-    reading: dict[str, Any],
-) -> Audits:
-    if model is None:
-        if not sensitive:
-            raise InputError("Say which columns must not be told: --sensitive COLUMN[,COLUMN...].")
-        return audit_table(TableFile(file, **reading), sensitive, columns=columns, drop=drop, **options)
-    if columns or drop:
-        raise InputError("--columns and --drop are for a table on its own; a model knows what it reads.")
-    fitted = open_model(model)
-    fitted.check_sensitive(sensitive)
-    return audit_model(fitted, TableFile(file, **reading), **options)
+        print(*adversaries({"audit": one.to_dict()}), "", one, "", sep="\n")
+    print(*found.notes, *([f"Written to {output}."] if output is not None else []), sep="\n")

@@ -1,35 +1,42 @@
-"""`fairbits certify`: what new rows prove of a model, and whether they contradict what was said of it."""
+"""`fairbits certify`: a model's certificate on new rows."""
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from rich.console import Console
+import typer
 
-from fairbits.commands.failures import CONTRADICTED as CONTRADICTED_CODE
-from fairbits.commands.failures import NOT_CERTIFIED
-from fairbits.commands.plain_words import plain_words
-from fairbits.tables.fitted_model import open_model
-from fairbits.tables.table_file import TableFile
-from fairbits.workflow.recertify import CONTRADICTED, NOT_FRESH, recertified_words, recertify
+from fairbits.commands import arguments, failures
+from fairbits.commands.progress import waiting
 
 
-def run_certify(
-    model: Path,
-    table: Path,
-    sensitive: list[str],
-    *,
-    confidence: float,
-    draws: int,
-    reading: dict[str, Any],
-    as_json: bool,
+def certify(
+    model: arguments.ModelPath,
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="CSV or Parquet file with rows that were not used in the fit.")
+    ],
+    sensitive: arguments.Sensitive = None,
+    confidence: arguments.Confidence = 0.95,
+    draws: Annotated[int, typer.Option(min=1, max=16, help="Codes per person that a recipient gets.")] = 1,
+    separator: arguments.Separator = None,
+    encoding: arguments.Encoding = None,
+    as_json: arguments.AsJson = False,
 ) -> None:
-    """Certify, print, and end with the exit code of the verdict."""
-    fitted = open_model(model)
-    fitted.check_sensitive(sensitive)
-    with Console(stderr=True).status("certifying"):
-        found = recertify(fitted, TableFile(table, **reading), confidence=confidence, draws=draws)
-    print(json.dumps(found.to_dict(), default=str) if as_json else plain_words(recertified_words(found)))
-    code = {CONTRADICTED: CONTRADICTED_CODE, NOT_FRESH: NOT_CERTIFIED}.get(found.verdict, 0)
-    if code:
+    """Check a model's certificate on new data.
+
+    Exit code 4: the rows contradict the certificate. Exit code 3: the rows were used in the fit and prove nothing.
+    """
+    from fairbits.tables.fitted_model import open_model
+    from fairbits.tables.table_file import TableFile
+    from fairbits.workflow.recertify import CONTRADICTED, NOT_FRESH, recertified_words, recertify
+
+    with failures.file_errors(table):
+        fitted = open_model(model)
+        fitted.check_sensitive(arguments.names(sensitive))
+        rows = TableFile(table, separator=separator, encoding=encoding)
+    with waiting("certifying"):
+        found = recertify(fitted, rows, confidence=confidence, draws=draws)
+    print(json.dumps(found.to_dict(), default=str) if as_json else recertified_words(found))
+    code = {CONTRADICTED: failures.CONTRADICTED, NOT_FRESH: failures.NOT_CERTIFIED}.get(found.verdict)
+    if code is not None:
         raise SystemExit(code)

@@ -1,82 +1,108 @@
-"""`fairbits data`: the tables that come with fairbits, and those it can fetch."""
+"""`fairbits data`: the tables inside fairbits, and the images it can download."""
 
 import json
+from enum import StrEnum, auto
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
+import typer
 
-from fairbits import datasets
-from fairbits.commands.arguments import SHIPPED
-from fairbits.commands.plain_words import plain_words
-from fairbits.datasets.mnist import CAVEATS, SHA256, fetch_mnist, mnist_is_kept
+from fairbits.commands.arguments import AsJson
+from fairbits.commands.failures import file_errors
 from fairbits.errors import InputError
-from fairbits.tables.table_writer import TableWriter, check_output
 
-SHORT = 110  # of a caveat in a list
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fairbits.datasets import Dataset
+
+data = typer.Typer(help="List or write the example data.", no_args_is_help=True)
+CAVEAT_WIDTH = 110  # in the list
 
 
-def shipped_frame(name: str) -> tuple[pd.DataFrame, datasets.Dataset]:
+class ExampleData(StrEnum):
+    """What `fairbits data fetch` knows."""
+
+    compas = auto()
+    adult = auto()
+    bank = auto()
+    mnist = auto()
+
+
+def shipped_frame(name: str) -> tuple["pd.DataFrame", "Dataset"]:
     """Return a shipped table with its label and sensitive column in it."""
-    data = getattr(datasets, f"load_{name}")()
-    own = pd.DataFrame({data.target_name: data.y.to_numpy(), data.s.name: data.s.to_numpy()})
-    return pd.concat([data.X.reset_index(drop=True), own], axis=1), data
+    import pandas as pd
+
+    from fairbits import datasets
+
+    found = getattr(datasets, f"load_{name}")()
+    own = pd.DataFrame({found.target_name: found.y.to_numpy(), found.s.name: found.s.to_numpy()})
+    return pd.concat([found.X.reset_index(drop=True), own], axis=1), found
 
 
-def run_list(*, as_json: bool) -> None:
-    """Print what there is."""
-    found = [_described(name) for name in SHIPPED] + [_mnist()]
+@data.command("list")
+def list_data(as_json: AsJson = False) -> None:
+    """List the data: rows, label, sensitive column and known faults."""
+    found = [_described(name) for name in ExampleData]
     if as_json:
         print(json.dumps(found))
         return
     for entry in found:
         print(f"{entry['name']}  ({entry['how']})")
         print(f"  {entry['rows']:,} rows; label {entry['label']}; sensitive {entry['sensitive']}")
-        print(*(f"  - {shorten(plain_words(caveat), SHORT)}" for caveat in entry["caveats"]), sep="\n")
+        print(*(f"  - {shorten(caveat, CAVEAT_WIDTH)}" for caveat in entry["caveats"]), sep="\n")
 
 
-def _described(name: str) -> dict[str, Any]:
-    frame, data = shipped_frame(name)
-    return {
-        "name": name,
-        "how": "shipped",
-        "rows": len(frame),
-        "label": data.target_name,
-        "sensitive": str(data.s.name),
-        "groups": {str(group): int(n) for group, n in data.s.value_counts().items()},
-        "caveats": list(data.caveats),
-    }
+@data.command("fetch")
+def fetch_data(
+    name: Annotated[ExampleData, typer.Argument(help="Table or images.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="CSV or Parquet file for a table.", show_default="NAME.csv")
+    ] = None,
+    data_home: Annotated[Path | None, typer.Option(help="Folder for MNIST.", show_default="~/.cache/fairbits")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an example table to a file, or download MNIST."""
+    from fairbits.datasets.mnist import SHA256, fetch_mnist
+    from fairbits.tables.table_writer import TableWriter, check_output
 
-
-def _mnist() -> dict[str, Any]:
-    how = "fetched already" if mnist_is_kept() else "to be fetched: fairbits data fetch mnist"
-    label = {"label": "the digit", "sensitive": "none; biased_mnist in Python colours the background", "groups": {}}
-    return {"name": "mnist", "how": how, "rows": 70_000, **label, "caveats": list(CAVEATS)}
-
-
-def run_fetch(name: str, output: Path | None, data_home: Path | None, *, as_json: bool = False) -> None:
-    """Write a shipped table to a file, or fetch images into the folder of data."""
-    if name == "mnist":
+    if name == ExampleData.mnist:
         if output is not None:
-            raise InputError(
-                "mnist is images, not a table: leave -o out, and say --data-home for the folder to keep it."
-            )
-        data = fetch_mnist(data_home)
-        print(json.dumps(_mnist()) if as_json else f"{data!r}: {len(SHA256)} files checked and kept.")
+            raise InputError("mnist is images, not a table: leave -o out, and name a folder with --data-home.")
+        with file_errors(data_home or Path.home()):
+            images = fetch_mnist(data_home)
+        print(json.dumps(_described(name)) if as_json else f"{images!r}: {len(SHA256)} files checked.")
         return
     if data_home is not None:
-        raise InputError(
-            f"{name} comes with fairbits; --data-home is for mnist. Say -o {name}.csv to write it to a file."
-        )
+        raise InputError(f"{name} comes with fairbits, and --data-home is for mnist. Write it with -o {name}.csv.")
     output = output or Path(f"{name}.csv")
     check_output(output)
     frame, table = shipped_frame(name)
-    with TableWriter(output) as writer:
+    with file_errors(output), TableWriter(output) as writer:
         writer.write(frame)
     if as_json:
         print(json.dumps({**_described(name), "output": str(output)}))
         return
-    print(f"{len(frame):,} rows written to {output}. Mind:")
-    print(*(f"- {plain_words(caveat)}" for caveat in table.caveats), sep="\n")
+    print(f"{len(frame):,} rows written to {output}. Before you use them:")
+    print(*(f"- {caveat}" for caveat in table.caveats), sep="\n")
     print(f"Try: fairbits fit {output} --label {table.target_name} --sensitive {table.s.name}")
+
+
+def _described(name: str) -> dict[str, Any]:
+    if name == ExampleData.mnist:
+        from fairbits.datasets.mnist import CAVEATS, mnist_is_kept
+
+        how = "downloaded" if mnist_is_kept() else "download it with fairbits data fetch mnist"
+        facts = {"rows": 70_000, "label": "the digit", "groups": {}, "caveats": list(CAVEATS)}
+        return {"name": "mnist", "how": how, "sensitive": "none; biased_mnist in Python adds colours", **facts}
+    frame, table = shipped_frame(name)
+    return {
+        "name": str(name),
+        "how": "shipped",
+        "rows": len(frame),
+        "label": table.target_name,
+        "sensitive": str(table.s.name),
+        "groups": {str(group): int(n) for group, n in table.s.value_counts().items()},
+        "caveats": list(table.caveats),
+    }

@@ -1,4 +1,4 @@
-"""What a user sees when something goes wrong, and the exit codes."""
+"""What you see when something goes wrong: a sentence and an exit code."""
 
 import os
 import sys
@@ -6,20 +6,24 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from typer.core import TyperGroup
 
-MEND, USAGE, NOT_CERTIFIED, CONTRADICTED, UNEXPECTED, STOPPED, PIPE = 1, 2, 3, 4, 70, 130, 141
-SAID = ("BinnedSensitiveFeaturesWarning",)  # in a note of the task
+from fairbits.errors import InputError
+from fairbits.workflow.option_words import worded
+
+BAD_INPUT, NOT_CERTIFIED, CONTRADICTED, BUG, INTERRUPTED, BROKEN_PIPE = 1, 3, 4, 70, 130, 141  # 2 is typer's
 EPILOG = (
-    "Exit codes: 0 fine; 1 an input to mend; 2 wrong usage; 3 not certified; 4 an earlier certificate is contradicted; "
-    "70 an error of fairbits itself; 130 stopped."
+    "Exit codes: 0 success, 1 bad input, 2 wrong usage, 3 not certified, 4 certificate contradicted, 70 bug in "
+    "fairbits, 130 interrupted."
 )
+IN_NOTES = ("BinnedSensitiveFeaturesWarning",)  # the commands print these as notes
 
 
 class Commands(TyperGroup):
-    """The commands; Ctrl-C ends each with a line, a reader who went away with none."""
+    """The commands: Ctrl-C ends each with a line, a closed pipe with none."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -27,25 +31,23 @@ class Commands(TyperGroup):
             sys.stdout.flush()
             return result
         except KeyboardInterrupt:
-            print("\nfairbits: stopped.", file=sys.stderr)
-            raise SystemExit(STOPPED) from None
-        except BrokenPipeError:
-            _forget_output()
-            raise SystemExit(PIPE) from None
+            print("\nfairbits: interrupted.", file=sys.stderr)
+            raise SystemExit(INTERRUPTED) from None
+        except BrokenPipeError:  # nobody reads the rest, and Python would complain about it at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(BROKEN_PIPE) from None
 
 
 @contextmanager
 def warnings_in_words(*, debug: bool) -> Iterator[None]:
-    """Show warnings of fairbits as a sentence, each once, and none of others; with debug as Python does."""
-    said: set[str] = set()
+    """Print each warning of fairbits once, as a sentence, and none of other packages; with debug as Python does."""
+    printed: set[str] = set()
 
-    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        from fairbits.commands.plain_words import plain_words
-
-        text = plain_words(str(message))
-        if category.__module__.startswith("fairbits") and category.__name__ not in SAID and text not in said:
-            print(f"Mind: {text}", file=sys.stderr)
-        said.add(text)
+    def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        text = worded(message)
+        if category.__module__.startswith("fairbits") and category.__name__ not in IN_NOTES and text not in printed:
+            print(f"Warning: {text}", file=sys.stderr)
+        printed.add(text)
 
     with warnings.catch_warnings():
         if not debug:
@@ -53,26 +55,28 @@ def warnings_in_words(*, debug: bool) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turn trouble with a file or folder that the user named into an InputError."""
+    try:
+        yield
+    except BrokenPipeError:  # of stdout
+        raise
+    except OSError as error:
+        raise InputError(f"{error.filename or path}: {error.strerror}." if error.strerror else str(error)) from error
+
+
 def exit_code_of(error: Exception, *, debug: bool) -> int:
-    """Say what went wrong, in a paragraph or (debug) with the traceback, and return the exit code."""
+    """Print what went wrong, as a sentence or (debug) with the traceback, and return the exit code."""
     if debug:
         traceback.print_exception(error)
-        return MEND if isinstance(error, (ValueError, OSError)) else UNEXPECTED
-    if isinstance(error, (ValueError, OSError)):
-        from fairbits.commands.plain_words import plain_words
-
-        print(f"fairbits: {plain_words(str(error))}", file=sys.stderr)
-        return MEND
-    about = " ".join(str(error).split())[:300] or "no message"
-    print(
-        f"fairbits met an error it did not expect: {type(error).__name__}: {about}. That is a fault of fairbits, not "
-        "yours; run again with --debug and report what it prints.",
-        file=sys.stderr,
-    )
-    return UNEXPECTED
-
-
-def _forget_output() -> None:
-    """Send what is still to be written to nowhere: the reader of the pipe has gone, and Python would complain."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    elif isinstance(error, InputError):
+        print(f"fairbits: {worded(error)}", file=sys.stderr)
+    else:
+        about = " ".join(str(error).split())[:300] or "no message"
+        print(
+            f"fairbits: unexpected {type(error).__name__}: {about}. This is a bug in fairbits. Please run the command "
+            "again with --debug and report what it prints.",
+            file=sys.stderr,
+        )
+    return BAD_INPUT if isinstance(error, InputError) else BUG

@@ -1,27 +1,21 @@
-"""`fairbits fit`: from a table to a folder with a model and what is known about it."""
+"""`fairbits fit`: from a table to a folder with a model, its certificate and a report."""
 
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
-import torch
+import typer
 from rich.console import Console
 
-from fairbits.commands.arguments import SHIPPED
+from fairbits.commands import arguments
 from fairbits.commands.data import shipped_frame
-from fairbits.commands.failures import NOT_CERTIFIED
-from fairbits.commands.plain_words import plain_words
-from fairbits.commands.progress import stepping
+from fairbits.commands.failures import NOT_CERTIFIED, file_errors
+from fairbits.commands.progress import advancing, waiting
 from fairbits.errors import InputError, MissingExtraError
-from fairbits.modelfile import save
-from fairbits.report.report_folder import write_report
-from fairbits.report.wording import model_card, summary
-from fairbits.storage import replace_file
-from fairbits.tables.table_file import read_file
-from fairbits.tables.task import Task, make_task
-from fairbits.workflow.fit_record import fit_record
-from fairbits.workflow.fit_task import FitOptions, fit_task
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STEPS = {
     "training": "training and certifying",
@@ -31,44 +25,97 @@ STEPS = {
     "Parity": "training a rival, parity penalty",
     "HSIC": "training a rival, HSIC penalty",
     "references": "scoring all models",
-    "plane": "training once more for the information plane",
+    "plane": "training again for the information plane",
 }
 
 
-def run_fit(
-    table: str,
-    label: str | None,
-    sensitive: list[str],
-    output: Path,
-    options: FitOptions,
-    *,
-    reading: dict[str, Any],
-    task: dict[str, Any],
-    as_json: bool,
+def fit(
+    table: Annotated[
+        str,
+        typer.Argument(help="CSV or Parquet file, or compas, adult or bank.", autocompletion=arguments.complete_table),
+    ],
+    label: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
+    sensitive: arguments.Sensitive = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("fairbits-model"),
+    max_disparity: Annotated[
+        float | None,
+        typer.Option(help="Largest difference in rates between groups to certify.", show_default="0.1 if no limit"),
+    ] = None,
+    max_information: Annotated[
+        float | None, typer.Option(help="Largest leakage about the groups to certify, in bits.")
+    ] = None,
+    gamma: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Weight of the protection, instead of a limit.")
+    ] = None,
+    code_size: Annotated[int, typer.Option(min=1, max=16, help="Bits per row.")] = 12,
+    drop: arguments.Drop = None,
+    bins: Annotated[int, typer.Option(min=2, help="Groups for a sensitive column of numbers.")] = 4,
+    confidence: arguments.Confidence = 0.95,
+    epochs: Annotated[int, typer.Option(min=1, help="Maximum epochs; at least 500 steps.")] = 40,
+    separator: arguments.Separator = None,
+    encoding: arguments.Encoding = None,
+    as_json: arguments.AsJson = False,
 ) -> None:
-    """Read, fit, write the folder, and say the outcome in words (or as JSON)."""
-    console = Console(stderr=as_json)
-    _check_place(output)
+    """Fit a model that hides sensitive columns, and certify it.
+
+    Exit code 3: no model could be certified, and the safest one was written.
+    """
+    import torch
+
+    from fairbits.modelfile import save
+    from fairbits.report.report_folder import write_report
+    from fairbits.report.wording import model_card, summary
+    from fairbits.storage import replace_file
+    from fairbits.tables.task import make_task
+    from fairbits.workflow.fit_record import fit_record
+    from fairbits.workflow.fit_task import FitOptions, fit_task
+
+    if max_disparity is None and max_information is None and gamma is None:
+        max_disparity = 0.1
+    options = FitOptions(
+        max_disparity=max_disparity,
+        max_information=max_information,
+        gamma=gamma,
+        code_size=code_size,
+        confidence=confidence,
+        max_epochs=epochs,
+    )
+    with file_errors(output):
+        _check_place(output)
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
-    with Console(stderr=True).status("reading the table"):
-        made = _task(table, label, sensitive, reading, task)
-    console.print(f"{len(made.y):,} rows, {made.X.shape[1]} columns to predict {made.label} from.", highlight=False)
-    with stepping(STEPS) as show:
-        fit = fit_task(made, options, show)
-    record = _in_plain_words(fit_record(fit, made, options, Path(table).name))
-    _write(output, fit.model, record)
-    page = _page(output)
+    with waiting("reading the table"):
+        frame, notes, label, columns = _read(table, label, arguments.names(sensitive), separator, encoding)
+        task = make_task(frame, label, columns, drop=arguments.names(drop), n_bins=bins)
+        task.notes[:0] = notes
+        del frame  # it may be large
+    console = Console(stderr=as_json, highlight=False, markup=False)
+    console.print(f"{len(task.y):,} rows, {task.X.shape[1]} columns to predict {task.label} from.")
+    with advancing() as show:
+        fitted = fit_task(
+            task,
+            options,
+            lambda place, count, name, share: show(place + share, count, f"step {place + 1} of {count}, {STEPS[name]}"),
+        )
+    record = fit_record(fitted, task, options, Path(table).name)
+    with file_errors(output):
+        output.mkdir(parents=True, exist_ok=True)
+        save(fitted.model, output / "model")
+        replace_file(output / "audit.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
+        replace_file(output / "model_card.md", model_card(record))
+        try:
+            page = f", {write_report(output).name}."
+        except MissingExtraError as missing:
+            page = f". {missing}"
     if as_json:
         print(json.dumps(record))
     else:
-        console.print(summary(record), highlight=False, markup=False)
-        console.print(f"\nWritten to {output}: model, audit.json, model_card.md{page}", highlight=False, markup=False)
-    if not fit.certified:
+        console.print(f"{summary(record)}\n\nWritten to {output}: model, audit.json, model_card.md{page}")
+    if not fitted.certified:
         raise SystemExit(NOT_CERTIFIED)
 
 
 def _check_place(output: Path) -> None:
-    """Raise a ValueError unless a new folder can be written there: before the training, which takes its time."""
+    """Raise an InputError unless a new folder can be written there: before the training, which takes a while."""
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file; name a folder with -o.")
     if output.exists() and any(output.iterdir()):
@@ -78,49 +125,17 @@ def _check_place(output: Path) -> None:
         raise InputError(f"No folder can be made in {nearest}; name another one with -o.")
 
 
-def _task(
-    table: str, label: str | None, sensitive: list[str], reading: dict[str, Any], options: dict[str, Any]
-) -> Task:
-    """Read and return what to learn; the table as it was read is not kept, it may be large."""
-    frame, notes, label, sensitive = _read(table, label, sensitive, reading)
-    task = make_task(frame, label, sensitive, **options)
-    task.notes[:0] = notes
-    return task
+def _read(
+    table: str, label: str | None, sensitive: list[str], separator: str | None, encoding: str | None
+) -> tuple["pd.DataFrame", list[str], str, list[str]]:
+    """Return the table, notes about it, and the names of the label and the sensitive columns."""
+    from fairbits.tables.table_file import read_file
 
-
-def _read(table: str, label: str | None, sensitive: list[str], reading: dict[str, Any]) -> tuple:
-    """Return the table, what was said in reading it, and the names of label and sensitive columns."""
-    if table in SHIPPED and not Path(table).is_file():
+    if table in list(arguments.ShippedTable) and not Path(table).is_file():
         frame, data = shipped_frame(table)
-        return frame, list(data.caveats), label or data.target_name, sensitive or [data.s.name]
+        return frame, list(data.caveats), label or data.target_name, sensitive or [str(data.s.name)]
     if label is None or not sensitive:
-        raise InputError("Say what to predict and what to forget: --label COLUMN --sensitive COLUMN[,COLUMN...].")
-    read = read_file(table, **reading)
+        raise InputError("Name the column to predict with --label, and the sensitive columns with --sensitive.")
+    with file_errors(Path(table)):
+        read = read_file(table, separator=separator, encoding=encoding)
     return read.frame, read.notes, label, sensitive
-
-
-def _in_plain_words(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with its sentences in the words of the command line: card and page are read by its users."""
-    found, task = record["audit"], record["task"]
-    return {
-        **record,
-        "task": {**task, "notes": [plain_words(note) for note in task["notes"]]},
-        "concerns": [plain_words(concern) for concern in record["concerns"]],
-        "refusal": None if record["refusal"] is None else plain_words(record["refusal"]),
-        "audit": {**found, "concerns": [plain_words(concern) for concern in found["concerns"]]},
-    }
-
-
-def _write(output: Path, model: Any, record: dict[str, Any]) -> None:
-    output.mkdir(parents=True, exist_ok=True)
-    save(model, output / "model")
-    replace_file(output / "audit.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
-    replace_file(output / "model_card.md", model_card(record))
-
-
-def _page(output: Path) -> str:
-    """Write report.html where the packages for it are there; return the end of the sentence that says what is."""
-    try:
-        return f", {write_report(output).name}"
-    except MissingExtraError as advice:
-        return f". {advice}."

@@ -1,25 +1,20 @@
-"""`fairbits path`: train, print, write."""
+"""`fairbits path`: the trade-off of a shipped table, as a table and a figure."""
 
 import json
 import os
 import time
+from enum import StrEnum, auto
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
-import pandas as pd
-import torch
+import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from fairbits import datasets
-from fairbits.encoding import TableEncoder
-from fairbits.estimators import BinaryBernoulliClassifier, BinaryMIClassifier
-from fairbits.estimators.tradeoff_path import TradeoffPath
-from fairbits.storage import replace_file, versions
+from fairbits.commands.arguments import AsJson, ShippedTable
+from fairbits.commands.failures import file_errors
+from fairbits.commands.progress import advancing
 
-METHODS = {"mi": BinaryMIClassifier, "bernoulli": BinaryBernoulliClassifier}
 COLUMNS = {
     "one_draw_auc": "AUC ↑",
     "one_draw_gpa": "GPA ↓",
@@ -28,85 +23,100 @@ COLUMNS = {
     "auc": "AUC avg.",
 }
 EXPLANATION = (
-    "AUC, GPA, AUDC and information are of one drawn code per person, on rows left out of training (the columns were "
-    "scaled on all rows); the information of few rows errs upwards. AUC avg. is of the prediction averaged over many "
-    "draws: more accurate, but the information of one draw does not cover it."
+    "AUC, GPA, AUDC and information are of one code per person, on rows left out of training (the columns were scaled "
+    "on all rows); with few rows the information is overestimated. AUC avg. averages the prediction over many codes: "
+    "more accurate, but the information of one code does not cover it."
 )
 
 
-def run_path(
-    name: str, output: Path, *, method: str, gammas: int, folds: int, seed: int, code_size: int, as_json: bool = False
+class Method(StrEnum):
+    """The methods with a gamma."""
+
+    mi = auto()
+    bernoulli = auto()
+
+
+def path(
+    table: Annotated[ShippedTable, typer.Argument(help="Table shipped with fairbits.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for scores and figure.")] = Path(
+        "results/path"
+    ),
+    method: Annotated[
+        Method, typer.Option(help="Penalty on the information of the whole code (mi) or of each bit (bernoulli).")
+    ] = Method.mi,
+    gammas: Annotated[int, typer.Option(min=2, help="Number of gammas, evenly spaced from 0 to 1.")] = 21,
+    folds: Annotated[int, typer.Option(min=2, help="Cross-validation folds.")] = 3,
+    seed: Annotated[int, typer.Option(help="Seed of folds and training.")] = 0,
+    code_size: Annotated[int, typer.Option(min=1, max=64, help="Bits per row.")] = 8,
+    as_json: AsJson = False,
 ) -> None:
-    """Fit the path on a shipped table, show the scores and write them with a figure."""
+    """Compare accuracy, fairness and leakage from no protection to full protection."""
+    import numpy as np
+    import torch
+
+    from fairbits import datasets
+    from fairbits.encoding import TableEncoder
+    from fairbits.estimators import BinaryBernoulliClassifier, BinaryMIClassifier
+    from fairbits.estimators.tradeoff_path import TradeoffPath
+    from fairbits.storage import versions
+
     console, started = Console(stderr=as_json), time.perf_counter()
-    output.mkdir(parents=True, exist_ok=True)  # before the training: a folder that cannot be written wastes no time
-    data = getattr(datasets, f"load_{name}")()
-    estimator = METHODS[method](code_size=code_size, random_state=seed)
-    path = TradeoffPath(estimator, np.linspace(0, 1, gammas).round(4).tolist(), cv=folds, random_state=seed)
+    with file_errors(output):  # before the training, which takes a while
+        output.mkdir(parents=True, exist_ok=True)
+    data = getattr(datasets, f"load_{table}")()
+    groups = ", ".join(f"{group} {n:,}" for group, n in data.s.value_counts().items())
     console.print(
-        f"[bold]{name}[/bold]: {len(data.X):,} rows; predict [bold]{data.target_name}[/bold], forget "
-        f"[bold]{data.s.name}[/bold] ({', '.join(f'{k} {n:,}' for k, n in data.s.value_counts().items())})"
+        f"[bold]{table}[/bold]: {len(data.X):,} rows; predicting [bold]{data.target_name}[/bold]; protected: "
+        f"[bold]{data.s.name}[/bold] ({groups})"
     )
-    _fit(path, data, console)
-    if not as_json:
-        console.print(_table(path.summary(), folds), EXPLANATION, sep="\n")
-    settings: dict[str, Any] = {
-        "command": "path",
-        "table": name,
-        "method": method,
-        "gammas": gammas,
-        "folds": folds,
-        "seed": seed,
-    }
-    settings |= {"code_size": code_size, "versions": versions()}
-    files = _write(output, path.scores_, settings, name)
-    if as_json:
-        print(json.dumps({**settings, "scores": path.scores_.to_dict("records")}))
-    console.print(f"{(time.perf_counter() - started):.0f} s. Written: {', '.join(str(f) for f in files)}")
-
-
-def _fit(path: TradeoffPath, data, console: Console) -> None:
     # On a busy machine the threads of one step wait for each other, ten times as long as one thread takes.
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
-    X = TableEncoder().fit_transform(data.X)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeRemainingColumn(),
+    estimator = {Method.mi: BinaryMIClassifier, Method.bernoulli: BinaryBernoulliClassifier}[method]
+    path = TradeoffPath(
+        estimator(code_size=code_size, random_state=seed),
+        np.linspace(0, 1, gammas).round(4).tolist(),
+        cv=folds,
+        random_state=seed,
     )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(f"training {(path.cv + 1) * len(path.gammas)} models")
-        path.on_epoch = lambda done, most: bar.update(task, completed=done, total=most)
-        path.fit(np.asarray(X), data.y.to_numpy(), sensitive_features=data.s)
+    with advancing() as show:
+        path.on_epoch = lambda done, most: show(done, most, f"training {(folds + 1) * gammas} models")
+        X = np.asarray(TableEncoder().fit_transform(data.X))
+        path.fit(X, data.y.to_numpy(), sensitive_features=data.s)
+    settings = {"command": "path", "table": str(table), "method": str(method), "gammas": gammas, "folds": folds}
+    settings |= {"seed": seed, "code_size": code_size, "versions": versions()}
+    with file_errors(output):
+        files = _write(output, path.scores_, settings, f"{table}: {estimator.__name__}, {code_size} bits")
+    if as_json:
+        print(json.dumps({**settings, "scores": path.scores_.to_dict("records")}))
+    else:
+        console.print(_score_table(path.summary(), folds), EXPLANATION, sep="\n")
+    console.print(f"{(time.perf_counter() - started):.0f} s. Written: {', '.join(map(str, files))}")
 
 
-def _table(summary: pd.DataFrame, folds: int) -> Table:
+def _score_table(summary: Any, folds: int) -> Table:
     table = Table(title=f"Held-out scores, mean ± standard deviation of {folds} folds")
-    table.add_column("gamma", justify="right")
-    for title in COLUMNS.values():
+    for title in ("gamma", *COLUMNS.values()):
         table.add_column(title, justify="right")
     for gamma, row in summary.iterrows():
-        table.add_row(f"{gamma:.2f}", *(_cell(row, column) for column in COLUMNS))
+        cells = []
+        for column in COLUMNS:
+            digits = 4 if column == "information" else 3
+            spread = "" if column == "auc" else f"±{row[column, 'std']:.{digits}f}"
+            cells.append(f"{row[column, 'mean']:.{digits}f}{spread}")
+        table.add_row(f"{gamma:.2f}", *cells)
     return table
 
 
-def _cell(row: pd.Series, column: str) -> str:
-    if column == "auc":
-        return f"{row[column, 'mean']:.3f}"
-    digits = 4 if column == "information" else 3
-    return f"{row[column, 'mean']:.{digits}f}±{row[column, 'std']:.{digits}f}"
-
-
-def _write(output: Path, scores: pd.DataFrame, settings: dict, name: str) -> list[Path]:
+def _write(output: Path, scores: Any, settings: dict[str, Any], title: str) -> list[Path]:
     """Write scores, settings and figure; each file appears whole or not at all."""
+    from fairbits.storage import replace_file
+
     files = [output / "scores.csv", output / "settings.json"]
     replace_file(files[0], scores.to_csv(index=False))
     replace_file(files[1], json.dumps(settings, indent=2) + "\n")
     try:
         from fairbits.report.charts import frontier_chart, save_chart
     except ImportError:
-        Console(stderr=True).print("No figure: install fairbits with the extra 'report' to draw it.")
+        Console(stderr=True).print("No figure: it needs pip install 'fairbits[report]'.", markup=False)
         return files
-    title = f"{name}: {METHODS[settings['method']].__name__}, {settings['code_size']} bits"
     return [*files, *save_chart(frontier_chart(scores, title), output, "frontier")]

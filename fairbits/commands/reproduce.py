@@ -1,57 +1,85 @@
-"""`fairbits reproduce`: run what is missing, show how far it is, write tables and figures."""
+"""`fairbits reproduce`: run what is missing of the paper's experiments, then write tables and figures."""
 
 import json
 import time
 import tomllib
+from enum import StrEnum, auto
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from fairbits.commands.arguments import AsJson
+from fairbits.commands.failures import INTERRUPTED, file_errors
 from fairbits.errors import InputError
-from fairbits.lab.plan_files import read_plan, shipped_plans
-from fairbits.lab.run_folder import Folder
-from fairbits.lab.tracking import wandb_mirror
-from fairbits.lab.workers import reproduce
-from fairbits.metrics import paper_objective
 
-STOPPING = "Ctrl-C loses the batch of trials that is under way, no more."
+if TYPE_CHECKING:
+    from fairbits.lab.run_folder import Folder
 
 
-def run_reproduce(
-    name: str,
-    output: Path,
-    *,
-    quick: bool,
-    trials: int | None,
-    changes: list[str] | None,
-    workers: int,
-    track: str | None,
-    as_json: bool = False,
+class Tracker(StrEnum):
+    """Where records may be copied to."""
+
+    wandb = auto()
+
+
+def reproduce(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            help="compas, adult, bank, stability, complexity, representations, information-plane, biased-mnist, "
+            "all, or a TOML file."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for records, tables and figures.")] = Path(
+        "results/reproduce"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="One fold and few trials: minutes, not hours.")] = False,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trials per search; a larger number continues a smaller one.")
+    ] = None,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of every run, as in TOML.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes with one thread each.")] = 2,
+    track: Annotated[Tracker | None, typer.Option(help="Copy every record there.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Reproduce one experiment or all of them; what has its record is not run again."""
+    """Run the paper's experiments.
+
+    You can stop the command and repeat it: finished runs are kept.
+    """
+    from fairbits.lab import workers as lab
+    from fairbits.lab.plan_files import read_plan, shipped_plans
+    from fairbits.lab.run_folder import Folder
+    from fairbits.lab.tracking import wandb_mirror
+
     if output.exists() and not output.is_dir():
         raise InputError(f"-o names a folder; {output} is a file.")
     console, folder = Console(stderr=as_json), Folder(output)
-    other = _changes(changes or []) | ({} if trials is None else {"trials": trials})
-    plans = [read_plan(plan, quick=quick, changes=other) for plan in (shipped_plans() if name == "all" else [name])]
-    unknown = set(other) - {name for plan in plans for run in plan.runs for name in type(run).model_fields}
+    changes = _changes(change or []) | ({} if trials is None else {"trials": trials})
+    wanted = shipped_plans() if experiment == "all" else [experiment]
+    plans = [read_plan(name, quick=quick, changes=changes) for name in wanted]
+    unknown = set(changes) - {name for plan in plans for run in plan.runs for name in type(run).model_fields}
     if unknown:
-        raise InputError(f"No run of {name} has a setting {sorted(unknown)}.")
+        raise InputError(f"No run of {experiment} has a setting {sorted(unknown)}.")
     runs = list({run.hash: run for plan in plans for run in plan.runs}.values())
     for plan in plans:
         console.print(f"[bold]{plan.title}[/bold]: {len(plan.runs)} runs")
     for package, count in folder.other_versions().items():
-        console.print(f"{count} records of {output} were made with another {package} than this; they are kept as is.")
+        console.print(f"{count} records of {output} were made with a different version of {package}; they are kept.")
     if folder.torn_lines():
-        console.print(f"{folder.torn_lines()} torn line(s) of {folder.file} are left out; their runs are run again.")
+        console.print(f"{folder.torn_lines()} torn line(s) of {folder.file} are ignored; their runs are run again.")
+    with file_errors(output):  # before the runs, which take hours
+        output.mkdir(parents=True, exist_ok=True)
+    display = _Display(folder, runs)
     try:
         with Live(console=console, refresh_per_second=2, transient=True) as live:
-            display = _Display(folder, runs)
-            records = reproduce(
+            records = lab.reproduce(
                 runs,
                 folder,
                 workers=workers,
@@ -59,9 +87,14 @@ def run_reproduce(
                 track=None if track is None else wandb_mirror(output.name),
             )
     except KeyboardInterrupt:
-        console.print("Stopped. What is finished is kept; the same command goes on from there.")
-        raise SystemExit(130) from None
-    files = _write(list(folder.read().values()), output, console)
+        console.print("Stopped. Finished runs are kept; the same command continues from there.")
+        raise SystemExit(INTERRUPTED) from None
+    with file_errors(output):
+        files = _write(list(folder.read().values()), output)
+    for file in files:
+        if file.suffix == ".md":
+            console.print(file.read_text(), markup=False, highlight=False)
+    console.print(f"Written: {', '.join(map(str, files))}")
     if as_json:
         print(json.dumps({"output": str(output), "runs": len(records), "files": [str(file) for file in files]}))
 
@@ -74,59 +107,51 @@ def _changes(texts: list[str]) -> dict[str, Any]:
         raise InputError(f"--set takes NAME=VALUE with a value as in TOML, such as epochs=80; got {texts}.") from None
 
 
-def _write(records: list[dict[str, Any]], output: Path, console: Console) -> list[Path]:
-    """Write tables, figures and the page of all records in the folder; return the files."""
+def _write(records: list[dict[str, Any]], output: Path) -> list[Path]:
+    """Write tables, figures and, if its packages are installed, the page; return the files."""
     try:
         from fairbits.lab.paper_page import write_lab_report
-
-        files = write_lab_report(output)
-    except ImportError:  # the packages that draw
+    except ImportError:
         from fairbits.lab.paper import write_paper
 
-        files = write_paper(records, output)
-    for file in files:
-        if file.suffix == ".md":
-            console.print(file.read_text(), markup=False, highlight=False)
-    console.print(f"Written: {', '.join(str(file) for file in files)}")
-    return files
+        return write_paper(records, output)
+    return write_lab_report(output)
 
 
 class _Display:
-    """What runs, how many trials are done, the best so far, the time left."""
+    """Which runs are under way, how many trials are done, the best score so far, and the time left."""
 
-    def __init__(self, folder: Folder, runs: list[Any]):
-        done = folder.read()
+    def __init__(self, folder: "Folder", runs: list[Any]):
+        finished = folder.read()
         self.folder, self.started = folder, time.monotonic()
         self.trials = sum(_size(run) for run in runs)
-        self.before = sum(_size(run) if run.hash in done else self._done(run) for run in runs)
+        self.before = sum(_size(run) if run.hash in finished else len(self._trials(run)) for run in runs)
 
     def __call__(self, waiting: list[Any], running: list[Any], finished: int) -> Group:
-        left = sum(_size(run) - self._done(run) for run in [*waiting, *running])
-        now = self.trials - left
+        from fairbits.metrics import paper_objective
+
+        left = sum(_size(run) - len(self._trials(run)) for run in [*waiting, *running])
+        done = self.trials - left
         table = Table("running", "fold", "trials", "best so far", box=None, padding=(0, 2, 0, 0))
         for run in running:
-            best = self._best(run)
+            trials = self._trials(run)
+            scores = [trial["scores"] for trial in trials if trial["state"] == "complete"]
+            best = max((sum(map(paper_objective, folds)) / len(folds) for folds in scores), default=None)
             table.add_row(
                 f"{getattr(run, 'dataset', 'images')} {run.name}",
                 str(getattr(run, "fold", "")),
-                f"{self._done(run)} / {run.trials}" if run.kind == "search" else "",
+                f"{len(trials)} / {run.trials}" if run.kind == "search" else "",
                 "" if best is None else f"{best:.4f}",
             )
-        rate = (now - self.before) / (time.monotonic() - self.started)
-        time_left = f"about {left / rate / 60:.0f} min left" if rate > 0 else "the first batch is under way"
-        words = f"{now:,} of {self.trials:,} trials, {len(waiting)} runs waiting, {time_left}."
-        return Group(ProgressBar(total=self.trials, completed=now, width=60), words, STOPPING, table)
+        rate = (done - self.before) / (time.monotonic() - self.started)
+        time_left = f"about {left / rate / 60:.0f} min left" if rate > 0 else "the first batch is running"
+        words = f"{done:,} of {self.trials:,} trials, {len(waiting)} runs waiting, {time_left}."
+        stopping = "Ctrl-C loses only the batch of trials that is running."
+        return Group(ProgressBar(total=self.trials, completed=done, width=60), words, stopping, table)
 
-    def _done(self, run: Any) -> int:
-        return min(len(self.folder.progress(run)), run.trials) if run.kind == "search" else 0
-
-    def _best(self, run: Any) -> float | None:
-        """Return the best value of the paper's objective among the run's complete trials."""
-        if run.kind != "search":
-            return None
-        complete = [trial["scores"] for trial in self.folder.progress(run) if trial["state"] == "complete"]
-        values = [sum(map(paper_objective, folds)) / len(folds) for folds in complete]
-        return max(values, default=None)
+    def _trials(self, run: Any) -> list[dict[str, Any]]:
+        """Return the finished trials of a search, none for another run."""
+        return self.folder.progress(run)[: run.trials] if run.kind == "search" else []
 
 
 def _size(run: Any) -> int:

@@ -26,7 +26,7 @@ CAVEATS = (
 )
 LEAK = (
     "duration, the length of the call, is known only when the outcome is: alone it ranks yes before no with "
-    "AUC {auc}. The authors keep it; drop_duration=True leaves what could be known before calling."
+    "AUC {auc}. The authors keep it; without it, a model uses only what is known before the call."
 )
 VERSIONS = {"full": {"never": "-1", "auc": "0.81"}, "additional": {"never": "999", "auc": "0.82"}}
 

@@ -28,7 +28,7 @@ CAVEATS = (
 )
 UNCORRECTED = (
     "Of the people screened after 1 April 2014, too late to be observed for two years, ProPublica kept those "
-    "arrested again and only those, which inflates the positive rate (version='corrected' drops them)."
+    "arrested again and only those, which inflates the positive rate (the corrected version drops them)."
 )
 
 

@@ -18,16 +18,16 @@ from fairbits.tables.task import Task
 from fairbits.workflow.fit_task import Fit, FitOptions
 
 SCORE_BINS = 20
-FEWEST_SHOWN = 10  # rows of a group; the scores of fewer are those of single persons
 PIECE = 50_000  # rows
 
 
-def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[str, Any]:
-    """Return all that is known of a fit as plain lists, numbers and texts; no seed of any draw is among it.
+def fit_record(fit: Fit, task: Task, options: FitOptions, source: str, *, fewest_shown: int = 10) -> dict[str, Any]:
+    """Return all that is known of a fit as plain lists, numbers and texts, without the seed of any draw.
 
     Parameters
     ----------
     source : the name of the table
+    fewest_shown : rows of a group whose scores are recorded; those of fewer would show single people
     """
     encoder, method = fit.model[:-1], fit.model[-1]
     return {
@@ -54,7 +54,7 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[s
         "alternatives": [asdict(scored) for scored in fit.alternatives],
         "tested": fit.tested,
         "bits": _bits(fit, task),
-        "scores_by_group": _scores_by_group(fit, task),
+        "scores_by_group": _scores_by_group(fit, task, fewest_shown),
         "history": method.history_,
         "best_epoch": method.best_epoch_,
         "plane": fit.plane,
@@ -64,47 +64,43 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[s
 
 
 def _fingerprint(fit: Fit, task: Task) -> str:
-    """Return what tells when the whole table comes back to certify the fit; no row can be recognised by it."""
+    """Return what recognises the whole table if it comes back to certify the fit; it recognises no single row."""
     pieces = [task.X.iloc[i : i + PIECE] for i in range(0, len(task.X), PIECE)]
     return table_fingerprint(np.concatenate([row_hashes(np.asarray(fit.model[:-1].transform(X))) for X in pieces]))
 
 
 def _bits(fit: Fit, task: Task) -> list[dict[str, Any]]:
-    """Return what one draw carries about the label and every sensitive column on the test rows, bit by bit and whole.
+    """Return what one draw reveals about the label and every sensitive column on the test rows, in bits.
 
-    All in bits. `joint`, of the whole code, errs above the population's on average, `lower` below it.
+    For `each` bit and for the whole code: `joint` is above the population's value on average, `lower` below it.
     """
     X, y, s = fit.test_rows(task)
     theta = torch.from_numpy(fit.model[-1].code_probabilities(fit.model[:-1].transform(X)))
     columns = [(task.label, "label", np.searchsorted(fit.model[-1].classes_, y))]
     columns += [(name, "sensitive", number) for name, number, _ in _sensitive_columns(task, s)]
-    return [{"about": name, "role": role, **_carried(theta, number)} for name, role, number in columns]
+    found = []
+    for name, role, number in columns:
+        groups = torch.from_numpy(np.unique(number, return_inverse=True)[1])
+        lower, joint = information_sandwich(theta, groups, generator=torch.Generator().manual_seed(0))
+        whole = {"joint": float(joint), "lower": float(lower), "entropy": conditional_entropy(number[:, None])}
+        each = neuronwise_information(theta, groups).tolist()
+        found.append({"about": name, "role": role, "each": each, **whole})
+    return found
 
 
-def _carried(theta: torch.Tensor, number: np.ndarray) -> dict[str, Any]:
-    groups = torch.from_numpy(np.unique(number, return_inverse=True)[1])
-    lower, joint = information_sandwich(theta, groups, generator=torch.Generator().manual_seed(0))
-    each = neuronwise_information(theta, groups).tolist()
-    return {"entropy": conditional_entropy(number[:, None]), "each": each, "joint": float(joint), "lower": float(lower)}
-
-
-def _scores_by_group(fit: Fit, task: Task) -> list[dict[str, Any]]:
-    """Count the expected probability of the last class in bins, for every group that is large enough to be shown."""
+def _scores_by_group(fit: Fit, task: Task, fewest: int) -> list[dict[str, Any]]:
+    """Count the expected probability of the last class in bins, for every group of enough rows."""
     X, _, s = fit.test_rows(task)
     score = fit.model.predict_proba(X)[:, -1]
-    found = []
-    for name, number, groups in _sensitive_columns(task, s):
-        for i, group in enumerate(groups):
-            counts = np.histogram(score[number == i], SCORE_BINS, (0, 1))[0]
-            if counts.sum() >= FEWEST_SHOWN:
-                found.append({"column": name, "group": group, "counts": counts.tolist()})
-    return found
+    counts = [
+        {"column": name, "group": group, "counts": np.histogram(score[number == i], SCORE_BINS, (0, 1))[0].tolist()}
+        for name, number, groups in _sensitive_columns(task, s)
+        for i, group in enumerate(groups)
+    ]
+    return [found for found in counts if sum(found["counts"]) >= fewest]
 
 
 def _sensitive_columns(task: Task, s: pd.DataFrame) -> list[tuple[str, np.ndarray, list[str]]]:
     """Return name, group numbers of rows and group names of each sensitive column on its own."""
-    found = []
-    for name in task.s.columns:
-        encoder = GroupEncoder(min_group_size=1).fit(task.s[[name]])
-        found.append((name, encoder.transform(s[[name]])[:, 0], encoder.names_[0]))
-    return found
+    encoders = {name: GroupEncoder(min_group_size=1).fit(task.s[[name]]) for name in task.s.columns}
+    return [(name, e.transform(s[[name]])[:, 0], e.names_[0]) for name, e in encoders.items()]

@@ -4,17 +4,16 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from fairbits.auditing import Audit, audit
+from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.errors import InputError
@@ -22,18 +21,19 @@ from fairbits.estimators import BinaryMIClassifier, CollapsedCodeWarning, Vanill
 from fairbits.estimators.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.tables.task import Task
-from fairbits.workflow.alternatives import RIVALS, Contest, Scored
+from fairbits.workflow.alternatives import PATH, RIVALS, STRENGTHS, Contest, Scored, some_rows
+from fairbits.workflow.option_words import worded
+from fairbits.workflow.table_audit import audit_in_words
 
 TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3
 STEPS = ("training", "unmitigated", "audit", "path", *RIVALS, "references", "plane")
-OnStep = Callable[
-    [int, int, str, float], None
-]  # (steps done, steps in all, name of this one, share of it that is done)
+OnStep = Callable[[int, int, str, float], None]  # (steps done, all steps, name of this one, share of it that is done)
+Step = Callable[[str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """What the user asked for: limits to be proved, or a fixed weight of the penalty."""
+    """What the user asked for: limits to certify, or a fixed weight of the penalty."""
 
     max_disparity: float | None = None
     max_information: float | None = None
@@ -46,7 +46,7 @@ class FitOptions:
     def __post_init__(self) -> None:
         limits = self.max_disparity is not None or self.max_information is not None
         if limits == (self.gamma is not None):
-            raise InputError("Give limits (--max-disparity, --max-information) or a --gamma: one of the two.")
+            raise InputError("Pass limits (--max-disparity, --max-information) or a --gamma: one of the two.")
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,7 @@ class Fit:
 
     model: Pipeline
     certificate: Certificate
-    certified: bool  # the limits asked for were proved; of a fixed gamma no limit was asked for
-    refusal: str | None
+    refusal: str | None  # why the limits could not be certified
     audit: Audit
     alternatives: list[Scored]
     tested: list[dict[str, Any]]  # the models whose limits were tested, in order, up to the first failure
@@ -65,91 +64,106 @@ class Fit:
     test: np.ndarray  # numbers of the test rows
     concerns: list[str] = field(default_factory=list)
 
+    @property
+    def certified(self) -> bool:
+        """The limits were certified; with a fixed gamma there are none."""
+        return self.refusal is None
+
     def test_rows(self, task: Task) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
-        """Return columns, labels and sensitive columns of the rows that played no part in training or certifying."""
-        return task.X.iloc[self.test], task.y[self.test], task.s.iloc[self.test]
+        """Return inputs, labels and sensitive columns of the rows that were not used in training or certifying."""
+        return some_rows(task, self.test)
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """Tells who watches which step the fit is at; within training the epochs say how far."""
+class _Chosen(NamedTuple):
+    """The model, its certificate, why the limits could not be certified, the path it is from, and what was tested."""
 
-    names: tuple[str, ...]
-    tell: OnStep
+    model: Pipeline
+    certificate: Certificate
+    refusal: str | None
+    path: list[Pipeline]
+    tested: list[dict[str, Any]]
+
+
+def fit_task(
+    task: Task,
+    options: FitOptions,
+    on_step: OnStep = lambda *_: None,
+    *,
+    gammas: tuple[float, ...] = GAMMAS,
+    strengths: tuple[float, ...] = STRENGTHS,
+    others: tuple[float, ...] = PATH,
+) -> Fit:
+    """Split the rows, fit, certify, audit on the test rows, and compare.
+
+    Parameters
+    ----------
+    gammas : weights of the penalty to choose from, if limits are asked for
+    strengths : weights of the rivals' penalties
+    others : gammas to compare a fixed one with
+    """
+    steps = [name for name in STEPS if name != "path" or options.gamma is not None]
 
     @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        def tell(share: float) -> None:
-            self.tell(self.names.index(name), len(self.names), name, share)
-
-        tell(0.0)
-        with watch_epochs(lambda done, most: tell(done / most)):
+    def step(name: str) -> Iterator[None]:
+        on_step(steps.index(name), len(steps), name, 0.0)
+        with watch_epochs(lambda done, most: on_step(steps.index(name), len(steps), name, done / most)):
             yield
-        tell(1.0)
+        on_step(steps.index(name), len(steps), name, 1.0)
 
-
-def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None) -> Fit:
-    """Split the rows, fit, certify, and audit on rows that played no part."""
-    step = _Steps(tuple(name for name in STEPS if name != "path" or options.gamma is not None), on_step)
     rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=options.seed)
     train, held = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=options.seed)
     _check_parts(task, {"training": train, "calibration": held, "test": test})
+    network: dict[str, Any] = {"groups": task.groups, "max_epochs": options.max_epochs}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with step("training"):
-            chosen = _fit(task, rows, options)
-        with step("unmitigated"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            plain = _plain(task, train, options)
-        warnings.simplefilter("ignore", SmallGroupWarning)  # test rows; of the calibration rows it has been said
-        with step("audit"):
-            found = audit(
-                chosen.model,
-                task.X.iloc[test],
-                task.y[test],
-                sensitive_features=task.s.iloc[test],
-                unmitigated=plain,
-                confidence=options.confidence,
-            )
-    contest = Contest(
-        task,
-        train,
-        test,
-        {**_settings(task, options), "groups": GroupEncoder(groups=task.groups, min_group_size=1)},
-        options.confidence,
-    )
+            method = make_pipeline(TableEncoder(), BinaryMIClassifier(code_size=options.code_size, **network))
+            if options.gamma is None:
+                chosen = _fit_limits(task, method, rows, held, options, gammas)
+            else:
+                chosen = _fit_gamma(task, method, train, held, options)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is to be said of models that nobody will use
+        warnings.simplefilter("ignore")  # about models that nobody will use
+        with step("unmitigated"):
+            plain = _plain(task, train, network)
+        with step("audit"):
+            X, y, s = some_rows(task, test)
+            found, audited = audit_in_words(
+                chosen.model, X, y, sensitive_features=s, unmitigated=plain, confidence=options.confidence
+            )
+        any_size = {**network, "groups": GroupEncoder(groups=task.groups, min_group_size=1)}
+        contest = Contest(task, train, test, any_size, options.confidence, strengths, others)
         scored = _alternatives(contest, chosen, plain, found, step)
         with step("plane"):
             plane = contest.plane(chosen.model[-1])
-    said = [str(w.message) for w in caught if w.category.__module__.startswith("fairbits") and not _again(w, found)]
-    concerns = list(dict.fromkeys(_with_names(text, chosen.model[0].get_feature_names_out()) for text in said))
+    # The audit judges collapsed codes and vanished classes by rows that the training has not seen; that the groups are
+    # small has been said of the calibration rows.
+    concerns = [w.message for w in caught if not issubclass(w.category, (CollapsedCodeWarning, VanishedClassWarning))]
+    concerns += [warning for warning in audited if not isinstance(warning, SmallGroupWarning)]
+    names = chosen.model[0].get_feature_names_out()
     return Fit(
         model=chosen.model,
         certificate=chosen.certificate,
-        certified=chosen.refusal is None,
         refusal=chosen.refusal,
         audit=found,
         alternatives=scored,
         tested=chosen.tested,
         plane=plane,
-        rows={"train": len(train), "calibration": len(rows) - len(train), "test": len(test)},
+        rows={"train": len(train), "calibration": len(held), "test": len(test)},
         test=test,
-        concerns=concerns,
+        concerns=list(dict.fromkeys(_concern(warning, names) for warning in concerns if _is_ours(warning))),
     )
 
 
-def _again(warning: warnings.WarningMessage, found: Audit) -> bool:
-    """Say whether the training warned of what the audit judges by rows that it has not seen."""
-    return issubclass(warning.category, (CollapsedCodeWarning, VanishedClassWarning)) and (
-        str(warning.message) not in found.concerns
+def _is_ours(warning: Warning | str) -> bool:
+    return type(warning).__module__.startswith("fairbits")
+
+
+def _concern(warning: Any, names: np.ndarray) -> str:
+    """Return a warning in words, with the names of encoded columns: the method itself knows their places only."""
+    return re.sub(
+        r"(?<!sensitive )column '(\d+)'", lambda found: f"column {str(names[int(found[1])])!r}", worded(warning)
     )
-
-
-def _with_names(message: str, names: np.ndarray) -> str:
-    """Return a message with the names of encoded columns; the method itself knows their places only."""
-    return re.sub(r"(?<!sensitive )column '(\d+)'", lambda found: f"column {str(names[int(found[1])])!r}", message)
 
 
 def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
@@ -160,80 +174,63 @@ def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
             missing = set(values.tolist()) - set(values[rows].tolist())
             if missing:
                 raise InputError(
-                    f"None of the {len(rows):,} {part} rows has {min(map(str, missing))!r} in {name}: it is too rare. "
-                    "Merge it with another, or leave its rows out."
+                    f"None of the {len(rows):,} {part} rows has {min(map(str, missing))!r} in {name}: it is too rare.",
+                    remedy="Merge it with another value, or leave its rows out.",
                 )
 
 
-class _Chosen(NamedTuple):
-    """The model, its certificate, why the limits could not be proved, the path it is from, and what was tested."""
-
-    model: Pipeline
-    certificate: Certificate
-    refusal: str | None
-    path: list[Pipeline]
-    tested: list[dict[str, Any]]
-
-
-def _settings(task: Task, options: FitOptions) -> dict[str, Any]:
-    return {"groups": task.groups, "max_epochs": options.max_epochs}
-
-
-def _method(task: Task, options: FitOptions) -> Pipeline:
-    method = BinaryMIClassifier(code_size=options.code_size, **_settings(task, options))
-    return make_pipeline(TableEncoder(), method)
-
-
-def _fit(task: Task, rows: np.ndarray, options: FitOptions) -> _Chosen:
-    X, y, s = task.X.iloc[rows], task.y[rows], task.s.iloc[rows]
-    if options.gamma is not None:
-        return _fit_gamma(task, X, y, s, options)
-    limits = {"max_disparity": options.max_disparity, "max_information": options.max_information}
+def _fit_limits(
+    task: Task, method: Pipeline, rows: np.ndarray, held: np.ndarray, options: FitOptions, gammas: tuple[float, ...]
+) -> _Chosen:
+    """Keep the most accurate model that the calibration rows certify, or the safest one without a promise."""
     model = CertifiedClassifier(
-        _method(task, options),
-        **limits,
+        method,
+        max_disparity=options.max_disparity,
+        max_information=options.max_information,
         confidence=options.confidence,
-        gammas=GAMMAS,
-        calibration_fraction=CALIBRATION_FRACTION,
+        gammas=gammas,
+        calibration_fraction=CALIBRATION_FRACTION,  # it splits the rows again, in the same way
         random_state=options.seed,
     )
+    X, y, s = some_rows(task, rows)
     try:
         model.fit(X, y, sensitive_features=s)
-    except NotCertifiedError as refusal:
-        safest = model.candidates_[0]
-        held = train_test_split(np.arange(len(y)), test_size=CALIBRATION_FRACTION, random_state=options.seed)[1]
-        certificate = certify(safest, X.iloc[held], sensitive_features=s.iloc[held], confidence=options.confidence)
-        return _Chosen(safest, certificate, str(refusal), model.candidates_, _tested(model))
-    return _Chosen(model.estimator_, model.certificate_, None, model.candidates_, _tested(model))
+        best, certificate, refusal = model.estimator_, model.certificate_, None
+    except NotCertifiedError as error:
+        best, refusal = model.candidates_[0], worded(error)
+        certificate = _certified(task, best, held, options)
+    tested = json.loads(model.path_.to_json(orient="records"))  # Python's own numbers
+    return _Chosen(best, certificate, refusal, model.candidates_, tested)
 
 
-def _tested(model: CertifiedClassifier) -> list[dict[str, Any]]:
-    return json.loads(model.path_.to_json(orient="records"))  # numbers of Python
+def _fit_gamma(task: Task, method: Pipeline, train: np.ndarray, held: np.ndarray, options: FitOptions) -> _Chosen:
+    X, y, s = some_rows(task, train)
+    model = method.set_params(binarymiclassifier__gamma=options.gamma)
+    model.fit(X, y, binarymiclassifier__sensitive_features=s)
+    return _Chosen(model, _certified(task, model, held, options), None, [model], [])
 
 
-def _fit_gamma(task: Task, X: Any, y: np.ndarray, s: Any, options: FitOptions) -> _Chosen:
-    train, held = train_test_split(np.arange(len(y)), test_size=CALIBRATION_FRACTION, random_state=options.seed)
-    model = clone(_method(task, options)).set_params(binarymiclassifier__gamma=options.gamma)
-    model.fit(X.iloc[train], y[train], binarymiclassifier__sensitive_features=s.iloc[train])
-    certificate = certify(model, X.iloc[held], sensitive_features=s.iloc[held], confidence=options.confidence)
-    return _Chosen(model, certificate, None, [model], [])
+def _certified(task: Task, model: Pipeline, held: np.ndarray, options: FitOptions) -> Certificate:
+    X, _, s = some_rows(task, held)
+    return certify(model, X, sensitive_features=s, confidence=options.confidence)
 
 
-def _plain(task: Task, train: np.ndarray, options: FitOptions) -> Pipeline:
-    plain = make_pipeline(TableEncoder(), VanillaClassifier(**_settings(task, options)))
-    return plain.fit(task.X.iloc[train], task.y[train], vanillaclassifier__sensitive_features=task.s.iloc[train])
+def _plain(task: Task, train: np.ndarray, network: dict[str, Any]) -> Pipeline:
+    X, y, s = some_rows(task, train)
+    plain = make_pipeline(TableEncoder(), VanillaClassifier(**network))
+    return plain.fit(X, y, vanillaclassifier__sensitive_features=s)
 
 
-def _alternatives(contest: Contest, chosen: _Chosen, plain: Pipeline, found: Audit, step: _Steps) -> list[Scored]:
-    """Score the path, rivals and references; of the chosen model the audit has said what one draw does."""
+def _alternatives(contest: Contest, chosen: _Chosen, plain: Pipeline, found: Audit, step: Step) -> list[Scored]:
+    """Score the path, the rivals and the references; the audit has scored the chosen model."""
     train, method = contest.train, chosen.model[-1]
     kept = Scored("BinaryMI", method.gamma, len(train), found.task or {}, found.intervals, chosen=True)
-    path = [kept if m is chosen.model else contest.scored("BinaryMI", m, train) for m in chosen.path]
-    if "path" in step.names:
+    scored = [kept if m is chosen.model else contest.scored("BinaryMI", m, train) for m in chosen.path]
+    if not chosen.tested:  # a fixed gamma
         with step("path"):
-            path += contest.path(method)
+            scored += contest.path(method)
     for name in RIVALS:
         with step(name):
-            path += contest.rival(name)
+            scored += contest.rival(name)
     with step("references"):
-        return [*path, contest.scored("unmitigated", plain, train), *contest.references()]
+        return [*scored, contest.scored("unmitigated", plain, train), *contest.references()]

@@ -1,10 +1,11 @@
-"""Certify a model on new rows, and say whether they contradict what was said of it before."""
+"""Certify a model on new rows, and compare the result with its earlier certificate."""
 
 import warnings
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from fairbits.certificate import (
@@ -23,35 +24,52 @@ from fairbits.information.words import MAX_BITS
 from fairbits.tables.fitted_model import FittedModel, Limit
 from fairbits.tables.row_reader import RowReader, known_groups
 from fairbits.tables.table_file import TableFile
+from fairbits.workflow.option_words import worded
 
 CONTRADICTED, NOT_CONTRADICTED, CONFIRMED = "contradicted", "not contradicted", "confirmed"
 NOTHING_BEFORE, NOT_FRESH = "nothing to compare with", "not fresh"
+VERDICTS = {
+    CONTRADICTED: "Contradicted. These rows prove, at {confidence}, that the model exceeds {limit}: they come from "
+    "another population, or the certificate is wrong. Do not rely on it for such rows.",
+    CONFIRMED: "Confirmed. These rows alone prove {limit}, at {confidence}, provided that none of them was used in the "
+    "fit. fairbits recognises a whole table, but it cannot check single rows.",
+    NOT_CONTRADICTED: "Not contradicted. These rows do not disprove {limit}, but they are too few, or the model is not "
+    "fair enough on them, to prove it again.",
+    NOT_FRESH: "Invalid: these rows were used in the fit. Ignore the numbers above, and use new data.",
+    NOTHING_BEFORE: "There is no earlier certificate of such a release to compare with.",
+}
+LIMITS = {True: "the certified limit", False: "the bound from its fit"}
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One thing that was said of a model, and what new rows prove about it from below and above."""
+    """An earlier limit, and the range that new rows prove."""
 
     column: str
     of: str  # code or class
     what: str  # gap or information
-    said: float  # at most this, before
-    at_least: float  # the new rows prove
+    said: float  # the earlier limit
+    at_least: float
     at_most: float
 
     @property
     def contradicted(self) -> bool:
         return self.at_least > self.said
 
+    def __str__(self) -> str:
+        quantity = f"{'leakage in bits' if self.what == 'information' else 'disparity'} of the {self.of}"
+        numbers = " ".join(f"{number:>11.4f}" for number in (self.said, self.at_least, self.at_most))
+        return f"  {f'{self.column}: {quantity}':<40} {numbers}{' <- contradicted' if self.contradicted else ''}"
+
 
 @dataclass(frozen=True)
 class Recertified:
-    """The certificate of new rows beside the one before."""
+    """The certificate of new rows beside the earlier one."""
 
     certificate: Certificate
     verdict: str
     compared: list[Compared]
-    promised: bool  # what was said before is a promise; else the bound of a certificate
+    promised: bool  # the earlier limits were asked for; else they are the bounds of a certificate
     rows: int
     notes: list[str]
 
@@ -68,37 +86,30 @@ class Recertified:
 
 
 def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95, draws: int = 1) -> Recertified:
-    """Certify the code of a model on the rows of a table, which must have played no part in its fit."""
+    """Certify the code of a model on the rows of a table, which must not have been used in its fit."""
     model.need_code()
-    encoder = model.groups
-    groups = known_groups(model, table)
-    reader = RowReader(model, table)
+    groups, reader = known_groups(model, table), RowReader(model, table)
     everything = reader.encoded()
     X = everything[groups.known]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         check_fresh(model.method, X)
         theta = torch.from_numpy(np.asarray(model.method.code_probabilities(X), dtype=np.float64))
-        options: dict[str, Any] = {"confidence": confidence, "release": Release(draws)}
-        certificate = certify_groups(theta, encoder, groups.s, **options)
-    fresh = not any(issubclass(w.category, TrainingRowsWarning) for w in caught) and not fitted_on(
-        model, table, everything, groups.known
-    )
-    notes = [*reader.notes, *groups.notes, *(str(w.message) for w in caught if _is_ours(w))]
-    limit = model.limit if fresh and model.limit is not None and model.limit.draws == draws else None
-    numbers = encoder.transform(groups.s)
-    compared = [] if limit is None else _compare(model, limit, X, theta, numbers, certificate, groups.s)
-    verdict = _verdict(compared) if fresh else NOT_FRESH
+        certificate = certify_groups(theta, model.groups, groups.s, confidence=confidence, release=Release(draws))
+    used = [w for w in caught if issubclass(w.category, TrainingRowsWarning)]
+    ours = [w.message for w in caught if w not in used and w.category.__module__.startswith("fairbits")]
+    notes = [*reader.notes, *groups.notes, *(worded(warning) for warning in ours if isinstance(warning, Warning))]
     promised = model.limit is not None and model.limit.promised
-    return Recertified(certificate, verdict, compared, promised, len(X), notes)
-
-
-def _is_ours(warning: warnings.WarningMessage) -> bool:
-    return warning.category.__module__.startswith("fairbits") and not issubclass(warning.category, TrainingRowsWarning)
+    if used or fitted_on(model, table, everything, groups.known):
+        return Recertified(certificate, NOT_FRESH, [], promised, len(X), notes)
+    if model.limit is None or model.limit.draws != draws:
+        return Recertified(certificate, NOTHING_BEFORE, [], promised, len(X), notes)
+    compared = _compare(model, model.limit, X, theta, certificate, groups.s)
+    return Recertified(certificate, _verdict(compared), compared, promised, len(X), notes)
 
 
 def fitted_on(model: FittedModel, table: TableFile, X: np.ndarray, known: np.ndarray) -> bool:
-    """Say whether this is the whole table that `fairbits fit` was given."""
+    """Return whether this is the whole table that `fairbits fit` read."""
     record = model.record or {}
     if "table" not in record:
         return False
@@ -109,43 +120,34 @@ def fitted_on(model: FittedModel, table: TableFile, X: np.ndarray, known: np.nda
 
 
 def _compare(
-    model: FittedModel,
-    limit: Limit,
-    X: np.ndarray,
-    theta: torch.Tensor,
-    groups: np.ndarray,
-    certificate: Certificate,
-    s: Any,
+    model: FittedModel, limit: Limit, X: np.ndarray, theta: torch.Tensor, certificate: Certificate, s: pd.DataFrame
 ) -> list[Compared]:
-    """Set what the new rows prove beside what was said, all of it together at the confidence of the certificate."""
-    things = [("code", theta, _release(model, theta, limit.draws), certificate)]
+    """Compare every earlier limit with what the new rows prove; all lower bounds hold together at the confidence."""
+    things = [("code", theta, _searched(model, theta, limit.draws), certificate)]
     if limit.of_class:
-        digits = _class_digits(model, X)
+        classes = model.method.classes_
+        digits = torch.from_numpy(binary_digits(np.searchsorted(classes, model.method.predict(X)), len(classes)))
         answer = certify_groups(digits, model.groups, s, confidence=certificate.confidence)
         things.append(("class", digits, Release(), answer))
-    titles, k = column_titles(model.groups), [len(names) for names in model.groups.names_]
+    titles, numbers = column_titles(model.groups), model.groups.transform(s)
     kinds = bool(limit.total_variation) + (limit.information is not None)
     delta = (1 - certificate.confidence) / max(len(things) * len(titles) * kinds, 1)
     found = []
     for of, law, release, bounds in things:
-        for column, title in enumerate(titles):
-            gap = proved_gap(law, groups[:, column], k[column], delta, release=release)
+        for title, names, column in zip(titles, model.groups.names_, numbers.T, strict=True):
+            below = proved_gap(law, column, len(names), delta, release=release)
             above = next(b for b in bounds.bounds if b.column == title)
             if title in limit.total_variation:
                 said = limit.total_variation[title]
-                found.append(Compared(title, of, "gap", said, gap.total_variation, above.total_variation))
+                found.append(Compared(title, of, "gap", said, below.total_variation, above.total_variation))
             if limit.information is not None:
-                found.append(Compared(title, of, "information", limit.information, gap.information, above.information))
+                said = limit.information
+                found.append(Compared(title, of, "information", said, below.information, above.information))
     return found
 
 
-def _class_digits(model: FittedModel, X: np.ndarray) -> torch.Tensor:
-    number = np.searchsorted(model.method.classes_, model.method.predict(X))
-    return torch.from_numpy(binary_digits(number, len(model.method.classes_)))
-
-
-def _release(model: FittedModel, theta: torch.Tensor, draws: int) -> Release:
-    """Return what the gap is looked for in: all words, or where they are too many the class that the head reads."""
+def _searched(model: FittedModel, theta: torch.Tensor, draws: int) -> Release:
+    """Return what is searched for a gap: all words, or if there are too many, the class that the head reads."""
     n, m = theta.shape[0], theta.shape[1] * draws
     if m <= MAX_BITS and n * 2**m <= EXACT_WORK:
         return Release(draws)
@@ -161,45 +163,18 @@ def _verdict(compared: list[Compared]) -> str:
 
 
 def recertified_words(found: Recertified) -> str:
-    """Say the outcome in words."""
-    confidence, certificate = f"{found.certificate.confidence:.0%}", found.certificate
+    """Return the outcome in words."""
+    certificate, confidence = found.certificate, f"{found.certificate.confidence:.0%} confidence"
     lines = [
-        f"On {found.rows:,} rows, at {confidence} confidence: the rates of any decision made from "
-        f"{certificate.release_words} differ between two groups by at most {certificate.total_variation:.3f}; no one "
-        f"tells the groups apart with a balanced accuracy above {certificate.balanced_accuracy:.3f}; the code tells at "
-        f"most {certificate.information:.4f} bits about them.",
+        f"On {found.rows:,} rows, at {confidence}: the rates of any decision made from {certificate.release_words} "
+        f"differ between two groups by at most {certificate.total_variation:.3f}; no classifier can guess the group "
+        f"with a balanced accuracy above {certificate.balanced_accuracy:.3f}; the code reveals at most "
+        f"{certificate.information:.4f} bits about the groups.",
         "",
-        _verdict_words(found, confidence),
+        VERDICTS[found.verdict].format(limit=LIMITS[found.promised], confidence=confidence),
     ]
-    compared = [
-        "",
-        "What was said, and what these rows prove: at least (all lines together at this confidence) and at most (each "
-        "line on its own):",
-        *map(_compared_words, found.compared),
-    ]
-    notes = ["", *found.notes]
-    return "\n".join([*lines, *(compared if found.compared else []), *(notes if found.notes else [])])
-
-
-def _verdict_words(found: Recertified, confidence: str) -> str:
-    before = "promised" if found.promised else "bounded by the certificate of its fit"
-    return {
-        CONTRADICTED: f"Contradicted. These rows prove at {confidence} confidence that the model does not keep what "
-        f"was {before}: they come from another population, or what was said is wrong. Do not rely on it for such rows.",
-        CONFIRMED: f"Confirmed. These rows by themselves prove what was {before}, at {confidence} confidence, if none "
-        "of them played a part in the fit. That is for you to know: only whole tables are recognised.",
-        NOT_CONTRADICTED: f"Not contradicted. These rows do not disprove what was {before}, and are too few, or not "
-        "fair enough, to prove it again.",
-        NOT_FRESH: "Void: these are rows of the fit, or many of them are, and nothing that is said here holds. Certify "
-        "with rows that played no part in it.",
-        NOTHING_BEFORE: "There is no earlier certificate of such a release to compare with.",
-    }[found.verdict]
-
-
-def _compared_words(c: Compared) -> str:
-    unit = " bits" if c.what == "information" else ""
-    mark = " <- contradicted" if c.contradicted else ""
-    return (
-        f"  {c.what} of the {c.of} between groups of {c.column}: said to be at most {c.said:.4f}{unit}; proved at "
-        f"least {c.at_least:.4f}, at most {c.at_most:.4f}{mark}"
-    )
+    if found.compared:
+        header = f"  {'':<40} {'limit':>11} {'lower bound':>11} {'upper bound':>11}"
+        note = f"All lower bounds together have {confidence}; each upper bound has it on its own."
+        lines += ["", header, *map(str, found.compared), note]
+    return "\n".join([*lines, *(["", *found.notes] if found.notes else [])])

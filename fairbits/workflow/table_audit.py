@@ -4,7 +4,7 @@ import fnmatch
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,16 @@ from fairbits.tables.fitted_model import FittedModel
 from fairbits.tables.row_reader import RowReader, check_columns, known_groups
 from fairbits.tables.table_file import TableFile, no_column
 from fairbits.tables.task import known_rows, numbers_or_days, sensitive_groups, split_groups, without_identifiers
+from fairbits.workflow.option_words import worded
 from fairbits.workflow.recertify import fitted_on
 
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10
 BITS = (
-    "If these bits are of a model of fairbits, audit the model itself: `fairbits audit TABLE --model MODEL` knows the "
-    "chance of every bit, and proves more from the same rows than drawn bits can."
+    "If a fairbits model drew these bits, audit the model instead: `fairbits audit TABLE --model MODEL` knows the "
+    "probability of every bit, and proves more from the same rows."
 )
-
-VOID = "These are the rows of the fit, and nothing that is said here holds. Audit with rows that played no part in it."
+NO_TASK = "the scores need a model (--model) and its label (--label)."
+INVALID = "Invalid: these rows were used in the fit. Ignore the numbers above, and audit with new data."
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def audit_table(
     probes: str = "quick",
     confidence: float = 0.95,
 ) -> Audits:
-    """Say what the columns of a table tell about its sensitive ones.
+    """Audit what the columns of a table reveal about its sensitive ones.
 
     Parameters
     ----------
@@ -58,7 +59,15 @@ def audit_table(
     columns : what is audited, names or patterns such as bit*; all columns by default
     drop : columns to leave out
     """
-    taken = _representation(table, sensitive, label, columns, drop)
+    check_columns(table, [*sensitive, *([] if label is None else [label]), *drop])
+    patterns = list(columns) or ["*"]
+    for pattern in patterns:
+        if not fnmatch.filter(table.names, pattern):
+            raise InputError(no_column(table.path, pattern, table.names))
+    out = {*sensitive, *drop, label}
+    taken = [name for name in table.names if name not in out and any(fnmatch.fnmatchcase(name, p) for p in patterns)]
+    if not taken:
+        raise InputError("Nothing is left to audit: every column is sensitive, the label or dropped.")
     read = table.read([*taken, *sensitive])
     s, _, notes = sensitive_groups(read.frame[list(sensitive)])
     known, missing = known_rows(s, FEWEST_OF_A_GROUP)
@@ -73,8 +82,7 @@ def audit_table(
     hint = [BITS] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
     Z, filled = _filled(Z)
     parts = [s] if groups == "intersection" or s.shape[1] == 1 else [s[[name]] for name in s.columns]
-    options: dict[str, Any] = {"probes": probes, "confidence": confidence}
-    found = [_quiet_audit(Z, sensitive_features=part, **options) for part in parts]
+    found = [audit_in_words(Z, sensitive_features=part, probes=probes, confidence=confidence)[0] for part in parts]
     return Audits(found, [audited, *read.notes, *notes, *missing, *said, *filled, *hint])
 
 
@@ -86,36 +94,33 @@ def audit_model(
     probes: str = "quick",
     confidence: float = 0.95,
 ) -> Audits:
-    """Audit a model on the rows of a table, for the sensitive columns it was fitted to forget."""
+    """Audit a model on the rows of a table, for the sensitive columns it protects."""
     groups = known_groups(model, table)
     y = None if label is None else _labels(model, table, label)[groups.known]
     reader = RowReader(model, table)
     everything, s = reader.encoded(), groups.s
-    X, void = everything[groups.known], [VOID] * fitted_on(model, table, everything, groups.known)
+    X, invalid = everything[groups.known], [INVALID] * fitted_on(model, table, everything, groups.known)
     if y is not None:
         has = np.array([value is not None for value in y])
         X, s, y = X[has], s[has], np.array(list(y[has]), dtype=model.method.classes_.dtype)
-    found = _quiet_audit(model.method, X, y, sensitive_features=s, probes=probes, confidence=confidence)
-    return Audits([found], [*reader.notes, *groups.notes, *void])
+    found, _ = audit_in_words(model.method, X, y, sensitive_features=s, probes=probes, confidence=confidence)
+    return Audits([found], [*reader.notes, *groups.notes, *invalid])
 
 
-def _representation(
-    table: TableFile, sensitive: Sequence[str], label: str | None, columns: Sequence[str], drop: Sequence[str]
-) -> list[str]:
-    check_columns(table, [*sensitive, *([] if label is None else [label]), *drop])
-    patterns = list(columns) or ["*"]
-    for pattern in patterns:
-        if not fnmatch.filter(table.names, pattern):
-            raise InputError(no_column(table.path, pattern, table.names))
-    out = {*sensitive, *drop, label}
-    taken = [name for name in table.names if name not in out and any(fnmatch.fnmatchcase(name, p) for p in patterns)]
-    if not taken:
-        raise InputError("Nothing is left to audit: every column is sensitive, the label or dropped.")
-    return taken
+def audit_in_words(*what: Any, **options: Any) -> tuple[Audit, list[Warning]]:
+    """Audit, and return the record with its concerns in the words of the command line, and the concerns themselves."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = audit(*what, **options)
+    concerns = [w.message for w in caught if isinstance(w.message, Warning)]
+    words = {str(concern): worded(concern) for concern in concerns}
+    unavailable = found.unavailable | ({"task": NO_TASK} if "task" in found.unavailable else {})
+    said = tuple(words.get(str(concern), str(concern)) for concern in found.concerns)
+    return replace(found, concerns=said, unavailable=unavailable), concerns
 
 
 def _filled(Z: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return dates as numbers, and missing numbers as a column that says so: a receiver sees that, too."""
+    """Return dates as numbers, and an indicator column for missing numbers: a recipient sees that, too."""
     columns, notes = {}, []
     for name, column in Z.items():
         if column.dtype.kind == "M":
@@ -124,7 +129,9 @@ def _filled(Z: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         if column.dtype.kind in "iuf" and not (finite := np.isfinite(column)).all():
             columns[name] = column.where(finite, column[finite].mean() if finite.any() else 0.0)
             columns[f"{name} (missing)"] = (~finite).astype(np.float64)
-            notes.append(f"{name} is missing or infinite in {int((~finite).sum())} rows; that is a column of its own.")
+            notes.append(
+                f"{name} is missing or infinite in {int((~finite).sum())} rows; fairbits adds an indicator column."
+            )
     return pd.DataFrame(columns), notes
 
 
@@ -139,9 +146,3 @@ def _labels(model: FittedModel, table: TableFile, label: str) -> np.ndarray:
             f"The label {label!r} is {wrong[0][:40]!r} in a row of {table.path}; the model knows {', '.join(classes)}."
         )
     return np.array([None if text is None else classes[text] for text in texts], dtype=object)
-
-
-def _quiet_audit(*what: Any, **options: Any) -> Audit:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the record lists what there is to mind
-        return audit(*what, **options)

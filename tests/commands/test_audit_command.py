@@ -71,11 +71,11 @@ def test_a_model_on_new_rows(place, fairbits, fitted):
     assert {p["view"] for p in found["probes"]} == {"one draw", "16 draws", "theta"}
 
 
-def test_a_model_on_the_rows_of_its_fit_is_said_to_be_void(place, fairbits, fitted):
-    void = "These are the rows of the fit, and nothing that is said here holds."
-    assert void in fairbits("audit", fitted / "pay.csv", "--model", fitted / "m").out
+def test_a_model_on_the_rows_of_its_fit_is_invalid(place, fairbits, fitted):
+    invalid = "Invalid: these rows were used in the fit."
+    assert invalid in fairbits("audit", fitted / "pay.csv", "--model", fitted / "m").out
     population(500, 3).to_csv("new.csv", index=False)
-    assert void not in fairbits("audit", "new.csv", "--model", fitted / "m").out
+    assert invalid not in fairbits("audit", "new.csv", "--model", fitted / "m").out
 
 
 def test_missing_values_tell_and_are_audited(place, fairbits):

@@ -1,4 +1,4 @@
-"""`fairbits certify`: confirmed, not contradicted, contradicted, void; each with its exit code."""
+"""`fairbits certify`: confirmed, not contradicted, contradicted, invalid; each with its exit code."""
 
 import json
 import shutil
@@ -29,9 +29,7 @@ def test_rows_of_the_same_population_confirm_a_loose_bound(place, fairbits):
     population(2000, 5).to_csv("new.csv", index=False)
     ended = fairbits("certify", "m", "new.csv", "--sensitive", "sex")
     assert ended.code == 0, ended.err
-    assert (
-        "Confirmed. These rows by themselves prove what was bounded by the certificate of its fit, at 95%" in ended.out
-    )
+    assert "Confirmed. These rows alone prove the bound from its fit, at 95% confidence" in ended.out
     assert "On 2,000 rows, at 95% confidence" in ended.out
 
 
@@ -56,7 +54,9 @@ def test_rows_of_another_population_contradict(place, fairbits):
     words = fairbits("certify", "m", "told.csv")
     assert words.code == 4
     assert words.out.count("<- contradicted") == 1
-    assert "Contradicted. These rows prove at 95% confidence" in words.out
+    assert (
+        "Contradicted. These rows prove, at 95% confidence, that the model exceeds the bound from its fit" in words.out
+    )
 
 
 def test_a_promise_is_for_the_class_and_the_information_too(place, fairbits):
@@ -87,7 +87,7 @@ def test_the_error_is_shared_among_all_that_is_compared(place, fairbits):
 
 
 @pytest.mark.parametrize("change", ["none", "order", "label missing"])
-def test_rows_of_the_fit_are_void(place, fairbits, change):
+def test_rows_of_the_fit_are_invalid(place, fairbits, change):
     table = population(600, 0)
     if change == "order":
         table = table.sample(frac=1, random_state=0)
@@ -98,8 +98,8 @@ def test_rows_of_the_fit_are_void(place, fairbits, change):
     table.to_csv("again.csv", index=False)
     ended = fairbits("certify", "m", "again.csv")
     assert ended.code == 3
-    assert "Void: these are rows of the fit" in ended.out
-    assert ended.out.count("of the fit") == 1
+    assert "Invalid: these rows were used in the fit." in ended.out
+    assert ended.out.count("the fit") == 1
 
 
 def test_more_draws_tell_more_and_are_not_compared(place, fairbits):

@@ -11,10 +11,11 @@ import pytest
 
 import fairbits as library
 from fairbits.commands import bench, data, failures
+from fairbits.errors import InputError
 
 PROGRAM = [sys.executable, "-c", "from fairbits.commands import main; main()"]
 HEAVY = {"torch", "sklearn", "pandas", "numpy", "scipy", "pyarrow", "altair"}
-COMMANDS = ["path", "fit", "reproduce", "transform", "predict", "audit", "certify", "bench", "data"]
+COMMANDS = ["fit", "transform", "predict", "audit", "certify", "report", "path", "reproduce", "bench", "data"]
 
 
 def modules_after(*arguments):
@@ -28,7 +29,7 @@ def modules_after(*arguments):
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["transform", "--help"], ["--version"]], ids=str)
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS), ["--version"]], ids=str)
 def test_help_loads_nothing_heavy(arguments):
     assert not HEAVY & modules_after(*arguments)
 
@@ -41,9 +42,7 @@ def test_help_names_the_commands_and_the_exit_codes(fairbits):
         assert word in text
 
 
-@pytest.mark.parametrize(
-    "command", [*(name for name in COMMANDS if name != "data"), "report", "data list", "data fetch"]
-)
+@pytest.mark.parametrize("command", [*(name for name in COMMANDS if name != "data"), "data list", "data fetch"])
 def test_every_command_can_print_json(fairbits, command):
     assert "--json" in fairbits(*command.split(), "--help").out
 
@@ -64,30 +63,31 @@ def test_usage_is_exit_code_two(fairbits):
 
 
 def failing(error):
-    def run(**_):
+    def run(*_):
         raise error
 
     return run
 
 
-def test_an_unexpected_error_is_a_paragraph(fairbits, monkeypatch):
-    monkeypatch.setattr(data, "run_list", failing(KeyError("lost")))
+@pytest.mark.parametrize("error", [KeyError("lost"), ValueError("of a library"), OSError("of a library")], ids=repr)
+def test_an_unexpected_error_is_a_paragraph(fairbits, monkeypatch, error):
+    monkeypatch.setattr(data, "_described", failing(error))
     ended = fairbits("data", "list")
-    assert ended.code == failures.UNEXPECTED == 70
-    assert ended.err.startswith("fairbits met an error it did not expect: KeyError: 'lost'.")
+    assert ended.code == failures.BUG == 70
+    assert ended.err.startswith(f"fairbits: unexpected {type(error).__name__}: {error}. This is a bug in fairbits.")
     assert "--debug" in ended.err
     assert "Traceback" not in ended.err
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_debug_shows_the_traceback_wherever_it_stands(fairbits, monkeypatch, place):
-    monkeypatch.setattr(data, "run_list", failing(ValueError("mend me")))
+    monkeypatch.setattr(data, "_described", failing(InputError("is odd.", argument="code_size", value=3)))
     arguments = ["data", "list"]
     arguments.insert(place, "--debug")
     ended = fairbits(*arguments)
     assert ended.code == 1
     assert "Traceback (most recent call last)" in ended.err
-    assert fairbits("data", "list").err == "fairbits: mend me\n"
+    assert fairbits("data", "list").err == "fairbits: --code-size 3 is odd.\n"
 
 
 class OddWarning(UserWarning):
@@ -96,23 +96,23 @@ class OddWarning(UserWarning):
 
 @pytest.mark.filterwarnings("always")
 def test_warnings_are_sentences_said_once(fairbits, monkeypatch):
-    def warn(**_):
-        for _ in range(2):
-            warnings.warn("sensitive_features: 'sex' is odd", OddWarning, stacklevel=1)
-            warnings.warn("of another library", DeprecationWarning, stacklevel=1)
+    def warn(name, described=data._described):
+        warnings.warn("sensitive_features: 'sex' is odd.", OddWarning, stacklevel=1)
+        warnings.warn("of another library", DeprecationWarning, stacklevel=1)
+        return described(name)
 
-    monkeypatch.setattr(data, "run_list", warn)
-    assert fairbits("data", "list").err == "Mind: The sensitive column 'sex' is odd\n"
+    monkeypatch.setattr(data, "_described", warn)
+    assert fairbits("data", "list").err == "Warning: The sensitive column 'sex' is odd.\n"
     with pytest.warns() as caught:  # as Python does
         assert fairbits("--debug", "data", "list").err == ""
     assert {w.category for w in caught} == {OddWarning, DeprecationWarning}
 
 
 def test_ctrl_c_is_a_line(fairbits, monkeypatch):
-    monkeypatch.setattr(data, "run_list", failing(KeyboardInterrupt()))
+    monkeypatch.setattr(data, "_described", failing(KeyboardInterrupt()))
     ended = fairbits("data", "list")
     assert ended.code == 130
-    assert ended.err.strip() == "fairbits: stopped."
+    assert ended.err.strip() == "fairbits: interrupted."
 
 
 def test_a_reader_who_goes_away_is_no_error():
@@ -120,7 +120,7 @@ def test_a_reader_who_goes_away_is_no_error():
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait() in (1, failures.PIPE)
+    assert process.wait() in (1, failures.BROKEN_PIPE)
 
 
 @pytest.mark.parametrize(
@@ -165,14 +165,14 @@ def test_a_shipped_table_becomes_a_file_that_fits(fairbits, tmp_path):
 
 
 def test_mnist_is_fetched_by_its_loader(fairbits, monkeypatch, tmp_path):
-    monkeypatch.setattr(data, "fetch_mnist", lambda home: f"images in {home}")
+    monkeypatch.setattr("fairbits.datasets.mnist.fetch_mnist", lambda home: f"images in {home}")
     assert f"images in {tmp_path}" in fairbits("data", "fetch", "mnist", "--data-home", tmp_path).out
 
 
 def test_bench_measures_three_sizes(fairbits, monkeypatch):
-    monkeypatch.setattr(bench, "run_bench", lambda as_json, run=bench.run_bench: run(as_json=as_json, sizes=(300, 600)))
+    assert len(bench.SIZES) == 3
+    monkeypatch.setattr(bench, "SIZES", (300, 600))
     record = json.loads(fairbits("bench", "--json").out)
     assert [size["rows"] for size in record["sizes"]] == [300, 600]
     assert all(size["epoch_seconds"] > 0 for size in record["sizes"])
     assert "rows per s, transform" in fairbits("bench").out
-    assert len(bench.SIZES) == 3

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import fairbits
-from fairbits.commands import fit as command
 from fairbits.commands import main
+from fairbits.workflow import fit_task
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_terminal_shows_a_bar_and_json_stays_json(table, tmp_path, monkeypatch
 def test_a_place_that_cannot_be_a_folder_is_told_before_the_training(
     table, tmp_path, monkeypatch, capsys, place, words
 ):
-    monkeypatch.setattr(command, "fit_task", lambda *_: pytest.fail("trained all the same"))
+    monkeypatch.setattr(fit_task, "fit_task", lambda *_: pytest.fail("trained all the same"))
     assert run(monkeypatch, table, *NAMED, "-o", tmp_path / place) == 1
     assert words in capsys.readouterr().err
 
@@ -84,7 +84,9 @@ def test_a_place_that_cannot_be_a_folder_is_told_before_the_training(
 def test_without_the_packages_that_draw_everything_else_is_written(table, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "fairbits.report.page", None)
     assert run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m") == 0
-    assert "pip install 'fairbits[report]' for report.html" in " ".join(capsys.readouterr().out.split())
+    assert "report.html needs packages that are not installed. pip install 'fairbits[report]'." in " ".join(
+        capsys.readouterr().out.split()
+    )
     assert sorted(f.name for f in (tmp_path / "m").iterdir()) == ["audit.json", "model", "model_card.md"]
 
 
@@ -107,7 +109,7 @@ def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, c
     run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m")
     out = " ".join(capsys.readouterr().out.split())
     assert "column 'title=Mr' is one-to-one with the sensitive column 'sex'" in out
-    assert "Leave it out by --drop, unless the model is meant to see it." in out
+    assert "Leave it out with --drop, unless the model is meant to read it." in out
     for name in ("model_card.md", "report.html", "audit.json"):
         assert "from X" not in (tmp_path / "m" / name).read_text(encoding="utf-8")
 
@@ -115,7 +117,7 @@ def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, c
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "Say what to predict and what to forget"),
+        ([], "Name the column to predict with --label"),
         (["--label", "payed", "--sensitive", "sex"], "did you mean 'paid'?"),
         ([*NAMED, "--gamma", 0.1, "--max-disparity", 0.1], "one of the two"),
         ([*NAMED, "--encoding", "klingon"], "--encoding klingon is unknown"),

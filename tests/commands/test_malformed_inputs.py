@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from people import population
 
-from fairbits.commands.plain_words import plain_words
+from fairbits.errors import InputError, InputWarning
+from fairbits.workflow.option_words import REMEDIES, worded
 
 PYTHON_WORDS = re.compile(
     r"sensitive_features|min_group_size|n_bins|max_values|groups=|\bX:|Traceback|\b[a-z]+_[a-z]+="
@@ -92,7 +93,7 @@ BAD = {
     "no model": (GOOD, ["transform", "none", "t.csv"], "There is no folder none. Name the one that `fairbits fit`"),
     "a file for the model": (GOOD, ["transform", "t.csv", "m"], "t.csv is a file. The model comes first"),
     "a folder without a model": (GOOD, ["predict", "void", "t.csv"], "void holds no model"),
-    "damaged weights": (GOOD, ["transform", "damaged", "t.csv"], "changed or damaged since"),
+    "damaged weights": (GOOD, ["transform", "damaged", "t.csv"], "cut off, changed or damaged"),
     "damaged record": (GOOD, ["certify", "misread", "t.csv"], "audit.json is not what `fairbits fit` wrote"),
     "damaged ledger": (GOOD, ["transform", "forged", "t.csv"], "released.ledger is damaged"),
     # what is written
@@ -115,7 +116,7 @@ BAD = {
     "person unknown": (GOOD, [*TRANSFORM, "--person", "name"], "has no column 'name'"),
     "person without a name": (change(4, id=""), [*TRANSFORM, "--person", "id"], "Row 5 has no value in id"),
     # sensitive columns and labels
-    "no S in the audit": (GOOD, ["audit", "t.csv"], "Say which columns must not be told: --sensitive"),
+    "no S in the audit": (GOOD, ["audit", "t.csv"], "Name the sensitive columns with --sensitive"),
     "unknown S": (GOOD, ["audit", "t.csv", "--sensitive", "gender"], "has no column 'gender'"),
     "S of one group": (table(sex="F"), AUDIT, "'sex' has only one group, 'F'"),
     "S of 300 values": (table(sex=MANY), AUDIT, "more than 50 groups. Merge them"),
@@ -132,7 +133,11 @@ BAD = {
         ["audit", "t.csv", "--model", "m", "--label", "paid"],
         "'maybe' in a row of t.csv; the model knows no, yes",
     ),
-    "columns of a model": (GOOD, ["audit", "t.csv", "--model", "m", "--drop", "job"], "a model knows what it reads"),
+    "columns of a model": (
+        GOOD,
+        ["audit", "t.csv", "--model", "m", "--drop", "job"],
+        "a model knows which columns it reads",
+    ),
     # to fit
     "fit: one row": (population(1, 7).to_csv(index=False).encode(), FIT, "at least 200 are needed"),
     "fit: label with one value": (table(paid="yes"), FIT, "is yes in every row"),
@@ -244,18 +249,25 @@ def test_what_can_be_understood_is(place, fairbits, name):
     assert len(pd.read_csv("out.csv")) == 300
 
 
-def test_messages_of_the_library_are_translated(fairbits):
-    said = [
-        "sensitive_features: group 'X' of 'race' has 8 rows, under min_group_size=10; use merged categories",
-        "sensitive_features: 'age' has 60 distinct numbers, more than max_values=10; it was cut at its quantiles into "
-        "[1, 2). To choose the groups yourself pass categories, for example pandas.cut(values, edges).astype(str)",
-        "sensitive_features holds only 'F'; pass rows of at least two groups.",
-        "No model could be certified to max_disparity=0.01 at confidence 0.95",
-        "The code has collapsed. Lower gamma, or train longer (max_epochs, warmup_epochs).",
-        "X: column 'tags' cannot be encoded",
-        "column 'gender' of X is one-to-one with sensitive column 'sex'",
-    ]
-    for message in said:
-        assert not PYTHON_WORDS.search(plain_words(message)), plain_words(message)
-        assert "_" not in plain_words(message)
-    assert plain_words("t.csv has no column 'code_size'.") == "t.csv has no column 'code_size'."
+def test_the_command_line_has_its_own_remedies():
+    for name, remedy in REMEDIES.items():
+        kind = type(name, (InputWarning,), {})
+        said = worded(kind("The model is odd.", remedy="Pass groups='each' to fit."))
+        assert said == f"The model is odd. {remedy}"
+        assert not PYTHON_WORDS.search(said)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (InputError("must be positive.", argument="max_epochs", value=0), "--epochs 0 must be positive."),
+        (InputError("has one group.", argument="sensitive_features", value=[1]), "The sensitive column has one group."),
+        (InputError("t.csv is empty.", remedy="Name another file."), "t.csv is empty. Name another file."),
+        (InputError("It is odd.", remedy="Pass rows to certify(X)."), "It is odd."),
+        (InputError("t.csv has no column 'code_size'."), "t.csv has no column 'code_size'."),
+        (UserWarning("It is odd. Raise batch_size."), "It is odd."),
+        (ValueError("not certified to max_disparity=0.01."), "not certified to --max-disparity 0.01."),
+    ],
+)
+def test_errors_are_in_options_and_columns(error, words):
+    assert worded(error) == words

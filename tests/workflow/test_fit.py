@@ -8,17 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits.estimators import SaturatedPenaltyWarning, VanishedClassWarning
+from fairbits.estimators import SaturatedPenaltyWarning, Schedule, VanishedClassWarning
 from fairbits.report.wording import ASSUMPTIONS, at_least, at_most, model_card, summary, verdict
 from fairbits.tables.task import make_task
-from fairbits.workflow import alternatives
-from fairbits.workflow import fit_record as recording
 from fairbits.workflow import fit_task as fitting
 from fairbits.workflow.alternatives import PATH, STRENGTHS, Contest, group_numbers
 from fairbits.workflow.fit_record import fit_record
 from fairbits.workflow.fit_task import STEPS, FitOptions, fit_task
 
 BRIEF = {"code_size": 3, "max_epochs": 3}
+GAMMAS = (0.0, 0.9)
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +39,11 @@ def task():
     return make_task(table, "paid", ["sex", "race"])
 
 
-@pytest.fixture(scope="module", autouse=True)
-def short_path():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "GAMMAS", (0.0, 0.9))
-        yield
-
-
 @pytest.fixture(scope="module")
 def certified(task):
     steps = []
     options = FitOptions(max_disparity=0.9, **BRIEF)
-    return fit_task(task, options, lambda *step: steps.append(step)), options, steps
+    return fit_task(task, options, lambda *step: steps.append(step), gammas=GAMMAS), options, steps
 
 
 def test_a_loose_limit_is_certified(certified, task):
@@ -116,13 +108,12 @@ def test_the_plane_is_of_the_kept_setting(certified):
         assert -1e-6 <= epoch["about_s"] <= epoch["about_x"] + 1e-6
 
 
-def test_models_for_comparison_train_on_few_rows_unless_a_group_would_be_missing(task, monkeypatch):
-    monkeypatch.setattr(alternatives, "MOST_ROWS", 500)
+def test_models_for_comparison_train_on_few_rows_unless_a_group_would_be_missing(task):
     train, test = np.arange(2400), np.arange(2400, 3000)
-    contest = Contest(task, train, test, {"max_epochs": 2, "min_steps": 0})
+    contest = Contest(task, train, test, {"max_epochs": 2, "schedule": Schedule(min_steps=0)}, most_rows=500)
     assert {scored.rows for scored in contest.rival("Parity")} == {500}
     rare = dataclasses.replace(task, s=task.s.assign(race=np.where(np.arange(3000) % 2399 == 1500, "r", task.s.race)))
-    assert len(Contest(rare, train, test, {}).few) == 2400
+    assert len(Contest(rare, train, test, {}, most_rows=500).few) == 2400
 
 
 def test_a_sensitive_number_has_as_many_groups_as_were_asked_for(task):
@@ -144,9 +135,9 @@ def test_a_part_without_a_class_or_a_group_is_told_before_training(task):
 
 
 def test_an_impossible_limit_is_refused_with_the_safest_model(task):
-    fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF))
+    fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF), gammas=GAMMAS)
     assert not fit.certified
-    assert "No model could be certified to max_disparity=0.001" in fit.refusal
+    assert "No model could be certified to --max-disparity 0.001" in fit.refusal
     assert fit.certificate.promise is None
     assert fit.certificate.total_variation > 0.001
     assert fit.model[-1].gamma == fit.alternatives[0].gamma  # of a path that begins with the safest
@@ -173,11 +164,12 @@ def test_only_the_chosen_model_is_minded_and_vanished_classes_by_the_test_rows(t
         monkeypatch.setattr(fitting, name, loud)
 
     warns("_plain", SaturatedPenaltyWarning, "of the unmitigated model")
-    warns("_fit", VanishedClassWarning, "of the training rows")
-    warns("_fit", SaturatedPenaltyWarning, "of the chosen model")
-    concerns = fit_task(task, FitOptions(gamma=0.2, **BRIEF)).concerns
-    assert "of the chosen model" in concerns
-    assert not {"of the unmitigated model", "of the training rows"} & set(concerns)
+    warns("_fit_gamma", VanishedClassWarning, "of the training rows")
+    warns("_fit_gamma", SaturatedPenaltyWarning, "of the chosen model")
+    concerns = " ".join(fit_task(task, FitOptions(gamma=0.2, **BRIEF)).concerns)
+    assert "of the chosen model Try a smaller --code-size." in concerns
+    assert "of the unmitigated model" not in concerns
+    assert "of the training rows" not in concerns
 
 
 def test_the_record_is_json_and_holds_no_seed(certified, task):
@@ -199,11 +191,10 @@ def test_the_record_is_json_and_holds_no_seed(certified, task):
     )
 
 
-def test_scores_of_a_small_group_are_not_shown(certified, task, monkeypatch):
+def test_scores_of_a_small_group_are_not_shown(certified, task):
     fit, options, _ = certified
     sizes = fit.test_rows(task)[2].sex.value_counts()
-    monkeypatch.setattr(recording, "FEWEST_SHOWN", sizes.max())
-    shown = fit_record(fit, task, options, "table.csv")["scores_by_group"]
+    shown = fit_record(fit, task, options, "table.csv", fewest_shown=sizes.max())["scores_by_group"]
     assert {g["group"] for g in shown if g["column"] == "sex"} == {sizes.idxmax()}
 
 

@@ -1,0 +1,33 @@
+"""`fairbits report`: the page of a folder, from its records."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairbits.commands.arguments import AsJson
+from fairbits.commands.failures import file_errors
+from fairbits.errors import MissingExtraError
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder that `fairbits fit` or `fairbits reproduce` wrote.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder to write to.", show_default="FOLDER")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write report.html again from the records in a folder."""
+    from fairbits.report.report_folder import write_report
+
+    with file_errors(output or folder):
+        if (folder / "records.jsonl").exists() and not (folder / "audit.json").exists():
+            try:
+                from fairbits.lab.paper_page import write_lab_report
+            except ImportError:
+                raise MissingExtraError("report.html", "report") from None
+            written = write_lab_report(folder, output)
+        else:
+            written = [write_report(folder, output)]
+    print(json.dumps({"output": str(written[-1])}) if as_json else f"Written: {', '.join(map(str, written))}")
