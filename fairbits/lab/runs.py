@@ -24,7 +24,7 @@ from fairbits.estimators.held_out import held_out_scores, stratified_folds
 from fairbits.estimators.information_plane import TOLD, information_plane
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
-from fairbits.lab.tuning.space import search_space, settings_of
+from fairbits.lab.tuning.search_space import search_space, settings_of
 from fairbits.metrics import random_guess_distance
 
 DRAWS = 16  # of one person, beside one draw
