@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import fairbits
-from benchmarks.records import print_records
+from benchmarks.outcomes import show
 from fairbits.datasets import biased_digits, load_adult
 from fairbits.estimators import fit_stack
 
@@ -64,4 +64,4 @@ def run() -> list[dict]:
 
 
 if __name__ == "__main__":
-    print_records(run())
+    show(run())

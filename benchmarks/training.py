@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from benchmarks.records import print_records, seconds
+from benchmarks.outcomes import seconds, show
 from fairbits.datasets import load_adult, load_compas
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import BinaryBernoulliClassifier
@@ -106,4 +106,4 @@ def run() -> list[dict]:
 
 
 if __name__ == "__main__":
-    print_records(run())
+    show(run())

@@ -12,10 +12,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from fairbits.errors import InputError
+from fairbits.lab.harness import Folder, reproduce
 from fairbits.lab.plan_files import read_plan, shipped_plans
-from fairbits.lab.run_folder import Folder
 from fairbits.lab.tracking import wandb_mirror
-from fairbits.lab.workers import reproduce
 from fairbits.metrics import paper_objective
 
 STOPPING = "Ctrl-C loses the batch of trials that is under way, no more."

@@ -1,4 +1,4 @@
-"""What a run does: from settings to the numbers that its record holds."""
+"""What a run does: from settings to the numbers of its record."""
 
 import copy
 import hashlib
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
@@ -42,14 +43,20 @@ class Part:
 
 
 def execute(run: Any, trials: Path) -> Result:
-    """Return the numbers of a run; `trials` is the folder where a search keeps what it has finished."""
+    """Return the numbers of a run; `trials` is the folder where a search keeps its finished trials."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what a fit should tell its user is expected of bad settings here
+        warnings.simplefilter("ignore")  # a search tries bad settings on purpose
         return EXECUTE[run.kind](run, trials)
 
 
+def execute_alone(run: Any, trials: Path) -> Result:
+    """Execute a run in a process of its own, on as many threads as it asks for."""
+    torch.set_num_threads(run.threads)
+    return execute(run, trials)
+
+
 def external_fold(dataset: str, fold: int, folds: int, seed: int) -> tuple[Part, Part]:
-    """Return the training and the test rows of a fold; columns are encoded as the training rows ask for."""
+    """Return the training and the test rows of a fold; the encoder is fitted to the training rows."""
     data = getattr(datasets, f"load_{dataset}")()
     y, s = data.y.to_numpy(), np.unique(data.s, return_inverse=True)[1][:, None]
     train, test = stratified_folds(y, s, folds, seed)[fold]
@@ -72,7 +79,8 @@ def estimator_of(method: settings.Method, **more: Any) -> Any:
     try:
         return _estimator_class(method.estimator)(**{**method.settings, **more})
     except TypeError as error:
-        raise InputError(f"estimator={method.estimator!r}, settings={method.settings}: {error}.") from None
+        problem = f"does not take the settings {method.settings}: {error}."
+        raise InputError(problem, argument="estimator", value=method.estimator) from None
 
 
 def _estimator_class(name: str) -> Any:
@@ -80,10 +88,12 @@ def _estimator_class(name: str) -> Any:
     try:
         homes = [import_module(home) for home in ([module] if module else ["fairbits", "fairbits.rivals"])]
     except ImportError as error:
-        raise InputError(f"estimator={name!r}: {error}; the module has to be on PYTHONPATH.") from None
+        problem = f"cannot be imported: {error}. The module has to be on PYTHONPATH."
+        raise InputError(problem, argument="estimator", value=name) from None
     found = [getattr(home, own) for home in homes if hasattr(getattr(home, own, None), "fit")]
     if not found:
-        raise InputError(f"estimator={name!r} is no estimator of fairbits; one of your own is named 'module:Class'.")
+        problem = "is no estimator of fairbits; one of your own is named 'module:Class'."
+        raise InputError(problem, argument="estimator", value=name)
     return found[0]
 
 
@@ -138,7 +148,7 @@ def _part(part: Any) -> Any:
 
 
 def _representation(views: Views, train: Part, test: Part, trees: int, seed: int) -> Result:
-    """Let a forest predict S from every view of the representation; the first view is what is handed on."""
+    """Let a forest predict S from every view of the representation; the first view is what you would release."""
     found = {}
     for name, view in views.items():
         forest = RandomForestClassifier(trees, random_state=seed)
@@ -153,7 +163,7 @@ def _representation(views: Views, train: Part, test: Part, trees: int, seed: int
 
 
 def representation_views(model: Any, seed: int) -> Views:
-    """Return the forms in which somebody may get the representation: rows -> numbers."""
+    """Return the forms in which the representation can be released: rows -> numbers."""
     if hasattr(model, "code_probabilities"):
         rng = np.random.default_rng(seed)
 
@@ -192,7 +202,7 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
 
 
 def _plane(run: settings.Plane, trials: Path) -> Result:
-    """Fit one code and return what it tells of the validation rows' x, y and s after every epoch, in bits, exactly."""
+    """Fit one code; return its exact information about the validation rows' x, y and s after every epoch, in bits."""
     data = getattr(datasets, f"load_{run.dataset}")()
     fixed = {"gamma": run.gamma, "max_epochs": run.epochs, "patience": run.epochs, "selection": "last"}
     model = estimator_of(run.method, **fixed, random_state=seed_of(run.dataset, run.name, run.seed))
@@ -202,7 +212,7 @@ def _plane(run: settings.Plane, trials: Path) -> Result:
 
 
 def _images(run: settings.Images, trials: Path) -> Result:
-    """Fit one model to coloured digits; score it on colours that tell nothing."""
+    """Fit one model to coloured digits; score it on digits whose colour is random."""
     train, test = datasets.biased_mnist(run.rho, "train", random_state=run.seed), datasets.biased_mnist(0.1, "test")
     model = estimator_of(run.method, max_epochs=run.epochs, random_state=run.seed)
     model.fit(train.X, train.y, sensitive_features=train.s)

@@ -221,7 +221,7 @@ def _quiet() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            warnings.filterwarnings("ignore", "The reported value is ignored")  # for a trial that is trained a second time, alone
+            warnings.filterwarnings("ignore", "The reported value is ignored")  # a trial trained again, alone
             yield
     finally:
         optuna.logging.set_verbosity(level)
