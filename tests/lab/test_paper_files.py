@@ -7,13 +7,16 @@ import zlib
 
 import numpy as np
 import pytest
-from paper_records import everything, reference, scores, search
+from paper_records import everything, one_kind_each, reference, scores, search
 
 from fairbits.lab.paper import write_paper
-from fairbits.lab.paper.charts.image_figure import contact_sheet, png
-from fairbits.lab.paper.charts.paper_style import mark_of
-from fairbits.lab.paper.charts.tradeoff_figure import _without_far_constant, mean_points
+from fairbits.lab.paper.biased_images import contact_sheet, png
+from fairbits.lab.paper.fold_estimates import mean_points
+from fairbits.lab.paper.paper_style import mark_of
 from fairbits.lab.paper.record_frames import tuned_scores
+from fairbits.lab.paper.tuned_methods import without_far_constant
+from fairbits.lab.paper_page import write_lab_report
+from fairbits.storage import append_record
 
 COMPAS = ("complexity", "plane", "representation", "stability", "tradeoff")
 NAMES = ["biased-mnist", *(f"compas-{part}" for part in COMPAS)]
@@ -57,6 +60,23 @@ def test_one_fold_of_one_method_is_enough(tmp_path):
     assert "±" not in (tmp_path / "tables.md").read_text().split("Mean over")[0]
 
 
+@pytest.mark.parametrize("kind", one_kind_each())
+def test_one_kind_of_run_alone_has_tables_figures_and_a_page(kind, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRBITS_DATA", str(tmp_path))
+    records = one_kind_each()[kind]
+    for record in records:
+        append_record(tmp_path / "records.jsonl", record)
+    names = [file.name for file in write_lab_report(tmp_path)]
+    assert names[:2] == ["tables.md", "tables.tex"]
+    assert names[-1] == "report.html"
+    figures = [name for name in names if name.endswith(".png")]
+    assert bool(figures) == (kind != "bound")  # its frontier is drawn beneath tuned methods, and there are none
+    assert ("compas-representation.png" in figures) == kind.startswith(("logistic", "search"))
+    assert records[0]["run"]["name"] in (tmp_path / "tables.md").read_text()
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("data:image/svg+xml") == len(figures) - kind.startswith("images")  # its samples are drawn later
+
+
 def test_without_records_there_is_a_sentence(tmp_path):
     assert [file.name for file in write_paper([], tmp_path)] == ["tables.md", "tables.tex"]
     assert (tmp_path / "tables.md").read_text() == "No records yet.\n"
@@ -79,9 +99,9 @@ def test_the_constant_predictor_is_left_out_where_it_would_take_the_picture():
     far = [search("BinaryMI", fold, scores(0.9 + 0.01 * fold, 0.1)) for fold in range(2)]
     near = [search("AdvCls", 0, scores(0.55, 0.1))]
     constant = [reference("constant", 0, scores(0.5, 0.0))]
-    assert "constant" not in set(_without_far_constant(tuned_scores([*far, *constant])).method)
-    assert "constant" in set(_without_far_constant(tuned_scores([*far, *near, *constant])).method)
-    assert len(_without_far_constant(tuned_scores(constant))) == 1
+    assert "constant" not in set(without_far_constant(tuned_scores([*far, *constant])).method)
+    assert "constant" in set(without_far_constant(tuned_scores([*far, *near, *constant])).method)
+    assert len(without_far_constant(tuned_scores(constant))) == 1
 
 
 def test_error_bars_end_within_0_and_1():

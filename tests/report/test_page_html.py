@@ -14,8 +14,7 @@ import pytest
 from fit_records import EVIL, GROUP, audit_record, small_record
 from paper_records import everything
 
-from fairbits.lab.paper import paper_sections
-from fairbits.lab.paper.charts import paper_charts
+from fairbits.lab.paper import paper_charts, paper_sections
 from fairbits.lab.paper.record_frames import in_order
 from fairbits.lab.paper_page import write_lab_report
 from fairbits.report import page as package
