@@ -3,16 +3,15 @@
 import base64
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from fairbits.errors import InputError
-from fairbits.lab.paper import paper_charts, paper_sections, write_paper
+from fairbits.lab.paper import paper_sections, write_paper
 from fairbits.lab.paper.record_frames import Record
 from fairbits.lab.run_settings import RUN
-from fairbits.report.charts import svg_of
 from fairbits.report.page.page_template import render
 from fairbits.report.page.parts import Picture, Section
 from fairbits.storage import read_runs, replace_file
@@ -38,10 +37,9 @@ def write_lab_report(folder: Path, output: Path | None = None) -> list[Path]:
     for record in records:
         if not _is_whole(record):
             raise InputError(f"{file} is damaged: a part of the record {record.get('hash')!r} is missing.")
-    page = paper_page(records, folder)
-    files = [*write_paper(records, output), output / "report.html"]
-    replace_file(files[-1], page)
-    return files
+    written, page = write_paper(records, output), output / "report.html"
+    replace_file(page, paper_page(records, {file.stem: file for file in written if file.suffix == ".svg"}))
+    return [*written, page]
 
 
 def _is_whole(record: Record) -> bool:
@@ -53,14 +51,15 @@ def _is_whole(record: Record) -> bool:
         return False
 
 
-def paper_page(records: Iterable[Record], folder: Path) -> str:
-    """Return the page of records of `fairbits reproduce`; sample images, which are no records, lie in the folder."""
+def paper_page(records: Iterable[Record], figures: Mapping[str, Path]) -> str:
+    """Return the page of records of `fairbits reproduce`; figures are SVG files by the name of their section."""
     records = list(records)
-    drawn = {name: svg_of(chart) for name, chart in paper_charts(records)}
-    found = paper_sections(records)
-    pictures = [_pictures(f.title, drawn.get(f.name) or _found(folder, f.name)) for f in found]
-    sections = [Section(f.name, f.title, tables=f.tables, pictures=p) for f, p in zip(found, pictures, strict=True)]
-    return render(TITLE, [_opening(records), *sections], "records.jsonl")
+    sections = [_opening(records)]
+    for found in paper_sections(records):
+        shown = [figures[found.name]] if found.name in figures else []
+        pictures = tuple(Picture(found.title, _embedded(file)) for file in shown)
+        sections.append(Section(found.name, found.title, tables=found.tables, pictures=pictures))
+    return render(TITLE, sections, "records.jsonl")
 
 
 def _opening(records: list[Record]) -> Section:
@@ -76,15 +75,9 @@ def _opening(records: list[Record]) -> Section:
     return Section("opening", TITLE, text=TEXTS, facts=shown, lists=(("What is not promised", NOT_PROMISED),))
 
 
-def _found(folder: Path, name: str) -> str:
-    file = folder / f"{name}.svg"
-    return file.read_text(encoding="utf-8") if file.exists() else ""
-
-
-def _pictures(title: str, svg: str) -> tuple[Picture, ...]:
-    if not svg:
-        return ()
-    return (Picture(title, f"data:image/svg+xml;base64,{base64.b64encode(_smaller(svg).encode()).decode()}"),)
+def _embedded(file: Path) -> str:
+    svg = _smaller(file.read_text(encoding="utf-8"))
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def _smaller(svg: str) -> str:
