@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -25,7 +24,6 @@ from fairbits.estimators.held_out import held_out_scores, stratified_folds
 from fairbits.estimators.information_plane import TOLD, information_plane
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
-from fairbits.lab.tuning.search_space import search_space, settings_of
 from fairbits.metrics import random_guess_distance
 
 DRAWS = 16  # of one person, beside one draw
@@ -112,30 +110,23 @@ def _reference(run: settings.Reference, trials: Path) -> Result:
 def _search(run: settings.Search, trials: Path) -> Result:
     train, test = external_fold(run.dataset, run.fold, run.folds, run.seed)
     seed = seed_of(run.dataset, run.name, run.fold, run.seed)
-    estimator, objective = estimator_of(run.method), tuning.Objective(run.objective)
-    search = tuning.Search(
-        estimator=estimator,
-        space=search_space(estimator, {name: _part(part) for name, part in run.method.space.items()}),
-        objective=objective,
-        X=train.X,
-        y=train.y,
-        sensitive_features=train.s,
-        s=train.s,
-        folds=stratified_folds(train.y, train.s, run.inner_folds, seed),
-        at_once=run.trials_at_once,
+    tuned = tuning.TunedClassifier(
+        estimator_of(run.method),
+        objective=run.objective,
+        space={name: _part(part) for name, part in run.method.space.items()},
+        n_trials=run.trials,
+        trials_at_once=run.trials_at_once,
         sampler=run.sampler,
         prune=run.prune,
-        seed=seed,
+        cv=run.inner_folds,
         records=trials / f"{run.trials_hash}.jsonl",
-    )
-    done = search.run(run.trials)
-    best = tuning.best_trial(done, objective)
-    model = clone(estimator).set_params(**settings_of(best.params), random_state=seed)
-    model.fit(train.X, train.y, sensitive_features=train.s)
+        random_state=seed,
+    ).fit(train.X, train.y, sensitive_features=train.s)
+    model, states = tuned.best_estimator_, list(tuned.trials_.state)
     return {
-        "best": best.params,
-        "inner": best.mean,
-        "trials": {state: sum(trial.state == state for trial in done) for state in ("complete", "pruned", "failed")},
+        "best": tuned.best_trial_.params,
+        "inner": tuned.best_trial_.mean,
+        "trials": {state: states.count(state) for state in ("complete", "pruned", "failed")},
         "test": held_out_scores(model, test.X, test.y, test.s),
         "representation": _representation(representation_views(model, seed), train, test, run.trees, seed),
     }

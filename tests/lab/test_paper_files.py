@@ -4,19 +4,21 @@ import random
 import struct
 import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 from paper_records import everything, one_kind_each, reference, scores, search
 
-from fairbits.lab.paper import write_paper
+from fairbits.lab.paper import LATEX_HEAD, paper_sections, write_paper
 from fairbits.lab.paper.biased_images import contact_sheet, png
 from fairbits.lab.paper.fold_estimates import mean_points
 from fairbits.lab.paper.paper_style import mark_of
 from fairbits.lab.paper.record_frames import tuned_scores
 from fairbits.lab.paper.tuned_methods import without_far_constant
 from fairbits.lab.paper_page import write_lab_report
-from fairbits.storage import append_record
+from fairbits.report.text_tables import latex, markdown
+from fairbits.storage import append_record, read_runs
 
 COMPAS = ("complexity", "plane", "representation", "stability", "tradeoff")
 NAMES = ["biased-mnist", *(f"compas-{part}" for part in COMPAS)]
@@ -58,6 +60,15 @@ def test_one_fold_of_one_method_is_enough(tmp_path):
     files = write_paper([search("BinaryMI", 0, scores(0.7, 0.1))], tmp_path)
     assert [file.name for file in files[2::2]] == ["compas-tradeoff.png", "compas-representation.png"]
     assert "±" not in (tmp_path / "tables.md").read_text().split("Mean over")[0]
+
+
+def test_the_published_tables_are_those_of_the_published_records():
+    (folder,) = (Path(__file__).parents[2] / "results").glob("????-??-??_*")
+    sections = paper_sections(read_runs(folder / "records.jsonl"))
+    tables = [table for section in sections for table in section.tables]
+    assert (folder / "tables.tex").read_text() == "\n\n".join([LATEX_HEAD, *map(latex, tables)]) + "\n"
+    words = (folder / "tables.md").read_text()
+    assert [table.title for table in tables if markdown(table) not in words] == []
 
 
 @pytest.mark.parametrize("kind", one_kind_each())
