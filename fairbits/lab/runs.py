@@ -4,10 +4,9 @@ import copy
 import hashlib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
 from fairbits.estimators.held_out import held_out_scores, stratified_folds
-from fairbits.estimators.information_plane import TOLD, information_plane
+from fairbits.estimators.information_plane import information_plane
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
 from fairbits.metrics import random_guess_distance
@@ -31,8 +30,7 @@ Result = dict[str, Any]
 Views = dict[str, Callable[[np.ndarray], np.ndarray]]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Rows of a dataset: columns as numbers, labels, group numbers (n, 1)."""
 
     X: np.ndarray
@@ -102,7 +100,7 @@ def _reference(run: settings.Reference, trials: Path) -> Result:
     views: Views = {"nothing": lambda X: X[:, :1] * 0} if run.name == "constant" else {"the columns": lambda X: X}
     seed = seed_of(run.dataset, run.name, run.fold, run.seed)
     return {
-        "test": held_out_scores(model, test.X, test.y, test.s),
+        "test": held_out_scores(model, *test),
         "representation": _representation(views, train, test, run.trees, seed),
     }
 
@@ -127,7 +125,7 @@ def _search(run: settings.Search, trials: Path) -> Result:
         "best": tuned.best_trial_.params,
         "inner": tuned.best_trial_.mean,
         "trials": {state: states.count(state) for state in ("complete", "pruned", "failed")},
-        "test": held_out_scores(model, test.X, test.y, test.s),
+        "test": held_out_scores(model, *test),
         "representation": _representation(representation_views(model, seed), train, test, run.trees, seed),
     }
 
@@ -188,7 +186,7 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
             for model in models:
                 model.fit(train.X, train.y, sensitive_features=train.s)
         for value, model in zip(run.values, models, strict=True):
-            scores.append({"strength": value, "fold": fold, **held_out_scores(model, test.X, test.y, test.s)})
+            scores.append({"strength": value, "fold": fold, **held_out_scores(model, *test)})
     return {"scores": scores}
 
 
@@ -199,7 +197,7 @@ def _plane(run: settings.Plane, trials: Path) -> Result:
     model = estimator_of(run.method, **fixed, random_state=seed_of(run.dataset, run.name, run.seed))
     X = np.asarray(TableEncoder().fit_transform(data.X))
     epochs = information_plane(model, X, data.y.to_numpy(), sensitive_features=data.s)
-    return {"epochs": [{name: epoch[name] for name in TOLD} for epoch in epochs]}
+    return {"epochs": [{name: epoch[name] for name in ("about_x", "about_y", "about_s")} for epoch in epochs]}
 
 
 def _images(run: settings.Images, trials: Path) -> Result:
