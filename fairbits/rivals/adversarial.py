@@ -171,7 +171,7 @@ def linear_information(x: Tensor, groups: WeighedGroups) -> Tensor:
     >>> linear_information((torch.arange(100) % 2).unsqueeze(-1) + torch.zeros(100, 1), groups)
     tensor(1.)
     """
-    weight, directions = _row_shares(groups), max(groups.prior.shape[-1] - 1, 1)
+    weight, directions = groups.prior @ groups.row_weights, max(groups.prior.shape[-1] - 1, 1)  # (n,): shares of rows
     indicators = (groups.row_weights > 0).to(x.dtype).mT - groups.prior  # (n, K)
     left = _left_out_residuals(_standardised(x, weight), indicators, weight)
     explained = (weight.unsqueeze(-1) * (indicators.square() - left.square())).sum(-2) / groups.prior.clamp(min=1e-6)
@@ -194,8 +194,3 @@ def _standardised(x: Tensor, weight: Tensor) -> Tensor:
     x = x - weight @ x
     variance = weight @ x.square()
     return x / (variance + 1e-6 * variance.mean() + 1e-12).sqrt()
-
-
-def _row_shares(groups: WeighedGroups) -> Tensor:
-    """Return each row's share of the weight of all.  (n,)"""
-    return groups.prior @ groups.row_weights

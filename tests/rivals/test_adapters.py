@@ -162,9 +162,7 @@ def test_what_it_cannot_do_is_one_sentence(name):
     X, y, s = problem(n=150)
     with pytest.raises(ValueError, match=r"^y has 3 classes, \[0, 1, 2\]; \w+'s \w+ takes two\.$"):
         rival(name).fit(X, np.arange(150) % 3, sensitive_features=s)
-    with pytest.raises(
-        ValueError, match=r"^sensitive_features=None .*: \w+'s \w+ needs the columns to protect\.$"
-    ):
+    with pytest.raises(ValueError, match=r"^sensitive_features=None .*: \w+'s \w+ needs the columns to protect\.$"):
         rival(name).fit(X, y)
     with pytest.raises(ValueError, match="min_group_size=0 must be a whole number at least 1"):
         rival(name, min_group_size=0).fit(X, y, sensitive_features=s)
