@@ -1,1 +1,1 @@
-"""Speed and memory, measured as ratios in one run on one thread."""
+"""Speed and memory as ratios measured in one run on one thread, and results on real data with their limits."""

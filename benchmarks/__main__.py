@@ -3,11 +3,7 @@
 import sys
 
 from benchmarks import memory, methods, metrics, training
-from benchmarks.records import missed, print_records
+from benchmarks.outcomes import show
 
-failures = []
-for benchmark in (memory, metrics, training, methods):
-    records = benchmark.run()
-    print_records(records)
-    failures += missed(records)
-sys.exit(f"beyond the limit: {', '.join(failures)}" if failures else 0)
+missed = [name for benchmark in (memory, metrics, training, methods) for name in show(benchmark.run())]
+sys.exit(f"beyond the limit: {', '.join(missed)}" if missed else 0)

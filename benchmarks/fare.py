@@ -1,4 +1,4 @@
-"""The certificate of FARE (Jovanović et al., ICML 2023), to compare with; after its published procedure."""
+"""The certificate of FARE (Jovanović et al., ICML 2023) for comparison, as published."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ PROXY_DRAWS = 10_000
 
 
 def clopper_pearson(hits: np.ndarray, n: np.ndarray, delta: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return two-sided confidence limits of a proportion; n = 0 knows nothing.
+    """Return two-sided confidence limits of a proportion; 0 and 1 if n = 0.
 
     >>> [round(float(limit), 3) for limit in clopper_pearson(5, 50, 0.05)]
     [0.033, 0.218]
@@ -33,7 +33,7 @@ def fare_bound(cells: np.ndarray, s: np.ndarray, base: np.ndarray, rng: np.rando
 
     Base rates by Clopper-Pearson from `base`; on one half of the rows, for every cell, a limit on the adversary's
     weighted accuracy there (Clopper-Pearson, Bonferroni over the cells); on the other half, Hoeffding's inequality for
-    its mean. The budget is shared by the cells that occur in the first half, fewer than are possible: to FARE's favour.
+    its mean. The budget is shared by the cells that occur in the first half, fewer than are possible, in FARE's favour.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.records import print_records
+from benchmarks.outcomes import show
 from fairbits.information import joint_information
 
 
@@ -46,4 +46,4 @@ def run() -> list[dict]:
 
 
 if __name__ == "__main__":
-    print_records(run())
+    show(run())

@@ -1,7 +1,7 @@
 """Seconds per epoch of every method on the same data: ``python -m benchmarks.methods``.
 
-Validation included, one thread, the fastest of several epochs in several rounds over all methods, not counting the
-first two of a fit: what else the machine does makes an epoch longer, never shorter.
+On one thread, with validation: the fastest of several epochs in several rounds over all methods, without the first two
+epochs of a fit. Other work on the machine can make an epoch longer, never shorter.
 """
 
 import itertools
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import fairbits
-from benchmarks.records import print_records
+from benchmarks.outcomes import show
 from fairbits.datasets import biased_digits, load_adult
 from fairbits.estimators import fit_stack
 
@@ -66,4 +66,4 @@ def run() -> list[dict]:
 
 
 if __name__ == "__main__":
-    print_records(run())
+    show(run())

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.records import print_records, seconds
+from benchmarks.outcomes import seconds, show
 from fairbits.metrics import discrimination_curve_area, group_pairwise_accuracy_gap
 
 LIMIT = 1.0
@@ -53,4 +53,4 @@ def _record(case: str, y_true: np.ndarray, scores: np.ndarray, groups: Any, repe
 
 
 if __name__ == "__main__":
-    print_records(run())
+    show(run())

@@ -1,13 +1,12 @@
 """What certificates are worth on real data: ``python -m benchmarks.proof`` (a quarter of an hour).
 
-Every job is one line of results/proof/JOB.jsonl; a job whose line is there is not run again. The table is made from
-the records alone, and the command fails if a limit is missed.
+Every job has one line in results/proof/records.jsonl and is not run again. The table is made from the records alone,
+and the command fails if a limit is missed.
 """
 
 import json
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from benchmarks.fare import compare
-from benchmarks.jobs import key, publish, run_missing
+from benchmarks.outcomes import RESULTS, Job, arguments, outcomes_of, publish
 from benchmarks.proof_tables import chosen, limits, tables
 from benchmarks.receivers import outcome, ten_classifiers
 from fairbits import BinaryMIClassifier, TableEncoder, VanillaClassifier
@@ -30,7 +29,7 @@ from fairbits.certificate.deviations import one_set_deviation
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
 
-FOLDER = Path(__file__).parent.parent / "results" / "proof"
+FOLDER = RESULTS / "proof"
 LOADERS = {"adult": load_adult, "compas": load_compas, "bank": load_bank}
 
 # Settings tried for Adult on parts of adult.data, all with seed 0; `chosen` takes one before adult.test is looked at.
@@ -47,18 +46,18 @@ TIGHT_GAMMAS = [0.8, 0.85, 0.88, 0.9, 0.92, 0.94, 0.96, 0.98]
 PROBE_GAMMAS = [0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99]
 
 
-def jobs() -> list[dict[str, Any]]:
+def jobs() -> list[Job]:
     """List what can be run at once."""
     gammas = {"adult": 0.9, "compas": 0.5, "bank": 0.9}
-    receivers = [{"job": "receivers", "dataset": name, "gamma": gamma, "seed": 0} for name, gamma in gammas.items()]
-    choices = [{"job": "choice", "settings": c, "gammas": TRIED_GAMMAS, "seed": 0} for c in CANDIDATES]
-    return [*receivers, {"job": "probe", "gammas": PROBE_GAMMAS, "seed": 0}, *choices]
+    receivers = [Job(job="receivers", dataset=name, gamma=gamma, seed=0) for name, gamma in gammas.items()]
+    choices = [Job(job="choice", settings=settings, gammas=TRIED_GAMMAS, seed=0) for settings in CANDIDATES]
+    return [*receivers, Job(job="probe", gammas=PROBE_GAMMAS, seed=0), *choices]
 
 
-def later_jobs(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def later_jobs(records: list[dict[str, Any]]) -> list[Job]:
     """List what has to wait for the choice of the settings."""
     path = {"settings": chosen(records)["settings"], "gammas": TIGHT_GAMMAS, "seed": 0}
-    return [{"job": "tightness", **path}, {"job": "slack", **path}]
+    return [Job(job="tightness", **path), Job(job="slack", **path)]
 
 
 def draw(model: Any, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -67,15 +66,15 @@ def draw(model: Any, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return (rng.random(theta.shape) < theta).astype(np.uint8)
 
 
-def receivers(job: dict[str, Any]) -> dict[str, Any]:
+def receivers(job: Job) -> dict[str, Any]:
     """Certify a model, and hold what ten receivers do with its codes on fresh rows against the bounds."""
-    data, rng = LOADERS[job["dataset"]](), np.random.default_rng(job["seed"])
+    data, rng = LOADERS[job.dataset](), np.random.default_rng(job.seed)
     s, names = np.unique(data.s, return_inverse=True)[1], np.unique(data.s)
-    train, rest = train_test_split(np.arange(len(s)), test_size=0.5, stratify=s, random_state=job["seed"])
-    held, fresh = train_test_split(rest, test_size=0.5, stratify=s[rest], random_state=job["seed"])
+    train, rest = train_test_split(np.arange(len(s)), test_size=0.5, stratify=s, random_state=job.seed)
+    held, fresh = train_test_split(rest, test_size=0.5, stratify=s[rest], random_state=job.seed)
     encoder = TableEncoder().fit(data.X.iloc[train])
     X, y = np.asarray(encoder.transform(data.X)), data.y.to_numpy()
-    model = BinaryMIClassifier(gamma=job["gamma"], random_state=job["seed"])
+    model = BinaryMIClassifier(gamma=job.gamma, random_state=job.seed)
     model.fit(X[train], y[train], sensitive_features=names[s[train]])
     proof = model.certify(X[held], sensitive_features=names[s[held]])
     seen, code = draw(model, X[train], rng), draw(model, X[fresh], rng)
@@ -126,20 +125,20 @@ def _certify(theta: np.ndarray, s: np.ndarray) -> Certificate:
     return certify(theta, sensitive_features=s, generator=torch.Generator().manual_seed(0))
 
 
-def choice(job: dict[str, Any]) -> dict[str, Any]:
+def choice(job: Job) -> dict[str, Any]:
     """Try settings: train on three quarters of adult.data, look at the fourth."""
     (X, y, s), (_, _, s_test) = adult()
-    parts = train_test_split(X, y, s, test_size=0.25, stratify=2 * y + s, random_state=job["seed"])
+    parts = train_test_split(X, y, s, test_size=0.25, stratify=2 * y + s, random_state=job.seed)
     train, held = parts[::2], parts[1::2]
-    models = trained(job["settings"], job["gammas"], job["seed"], *train)
-    points = [point(model, train, held, np.random.default_rng(job["seed"])) for model in models]
+    models = trained(job.settings, job.gammas, job.seed, *train)
+    points = [point(model, train, held, np.random.default_rng(job.seed)) for model in models]
     return {"path": points, "deviation": one_set_deviation(np.bincount(s_test), 1.0, 0.05)}
 
 
-def tightness(job: dict[str, Any]) -> dict[str, Any]:
+def tightness(job: Job) -> dict[str, Any]:
     """Certify the path on adult.test, and test there what is learnt from one draw of adult.data's codes."""
-    models = adult_path(json.dumps(job["settings"]), tuple(job["gammas"]), job["seed"])
-    return {"path": [point(model, *adult(), np.random.default_rng(job["seed"])) for model in models]}
+    models = adult_path(json.dumps(job.settings), tuple(job.gammas), job.seed)
+    return {"path": [point(model, *adult(), np.random.default_rng(job.seed)) for model in models]}
 
 
 def point(model: BinaryMIClassifier, train: Any, test: Any, rng: np.random.Generator) -> dict[str, float]:
@@ -159,28 +158,28 @@ def point(model: BinaryMIClassifier, train: Any, test: Any, rng: np.random.Gener
     }
 
 
-def slack(job: dict[str, Any]) -> dict[str, Any]:
+def slack(job: Job) -> dict[str, Any]:
     """Compare our bound and FARE's for every model of the path, on the same draw of the same rows."""
     (X, _, s), (X_test, _, s_test) = adult()
     points = []
-    for model in adult_path(json.dumps(job["settings"]), tuple(job["gammas"]), job["seed"]):
-        rng = np.random.default_rng(job["seed"])
+    for model in adult_path(json.dumps(job.settings), tuple(job.gammas), job.seed):
+        rng = np.random.default_rng(job.seed)
         seen, code = draw(model, X, rng), draw(model, X_test, rng)
         points.append({"gamma": model.gamma, "releases": compare(model, seen, s, X_test, code, s_test, rng)})
     return {"path": points}
 
 
-def probe(job: dict[str, Any]) -> dict[str, Any]:
+def probe(job: Job) -> dict[str, Any]:
     """Probe S with boosted trees, one half of adult.test against the other: codes, raw columns, an open network."""
     train, (X, y, s) = adult()
-    rng, halves = np.random.default_rng(job["seed"]), _halves(len(s), job["seed"])
+    rng, halves = np.random.default_rng(job.seed), _halves(len(s), job.seed)
     rows = []
-    for model in adult_path("{}", tuple(job["gammas"]), job["seed"]):
+    for model in adult_path("{}", tuple(job.gammas), job.seed):
         code, score = draw(model, X, rng), model.predict_proba(X)[:, 1]
         aucs = {"label_auc": roc_auc_score(y, score), "drawn_auc": roc_auc_score(y, model.decode(code)[:, 1])}
         rows.append({"source": "code", "gamma": model.gamma, **aucs, **_probe(code, s, *halves)})
         rows.append({"source": "prediction", "gamma": model.gamma, **aucs, **_probe(score[:, None], s, *halves)})
-    plain = VanillaClassifier(random_state=job["seed"]).fit(*train[:2], sensitive_features=train[2])
+    plain = VanillaClassifier(random_state=job.seed).fit(*train[:2], sensitive_features=train[2])
     auc = roc_auc_score(y, plain.predict_proba(X)[:, 1])
     rows.append({"source": "hidden layer", "label_auc": auc, **_probe(plain.transform(X), s, *halves)})
     return {"probes": [*rows, {"source": "raw columns", **_probe(X, s, *halves)}]}
@@ -198,27 +197,22 @@ def _probe(Z: np.ndarray, s: np.ndarray, train: np.ndarray, test: np.ndarray) ->
     return {"auc": macro_auc(rankdata(scores, axis=0), s[test]), "low": low, "high": high}
 
 
-RUN = {"receivers": receivers, "choice": choice, "tightness": tightness, "slack": slack, "probe": probe}
+WORK = {"receivers": receivers, "choice": choice, "tightness": tightness, "slack": slack, "probe": probe}
+
+
+def run(job: Job) -> dict[str, Any]:
+    """Return the result of a job, computed on one thread."""
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        return WORK[job.job](job)
 
 
 def main() -> None:
     """Run the jobs that have no record, then write the table."""
-    torch.set_num_threads(1)
-    with threadpool_limits(1):
-        records = run(jobs())
-        records += run(later_jobs(records))
+    workers = arguments(__doc__).workers
+    records = outcomes_of(jobs(), run, FOLDER, workers=workers)
+    records += outcomes_of(later_jobs(records), run, FOLDER)  # one worker: both need the same trained models
     publish(FOLDER, tables(records), limits(records))
-
-
-def run(wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records of these jobs; those that are missing are made."""
-    records = run_missing(wanted, _result, FOLDER, file_by="job")
-    return [records[key(job)] for job in wanted]
-
-
-def _result(job: dict[str, Any]) -> dict[str, Any]:
-    print(key(job), flush=True)
-    return {"result": RUN[job["job"]](job)}
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def tables(records: list[dict[str, Any]]) -> list[str]:
         _slack_table(records),
         _probe_table(records),
     ]
-    commits = ", ".join(sorted({r["made_by"]["commit"] for r in records}))
+    commits = ", ".join(sorted({r["made"]["commit"] for r in records}))
     lines = [line for part in parts for line in (*part, "")]
     outcome = [f"- {name}: {'holds' if holds else 'missed'}" for name, holds in limits(records).items()]
     return [*lines, *outcome, "", f"Records in `results/proof`, made at commit {commits}."]

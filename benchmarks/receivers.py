@@ -1,4 +1,4 @@
-"""Who receives the codes in ``python -m benchmarks.proof``, and what they do with them."""
+"""Ten classifiers that receive the codes in ``python -m benchmarks.proof``, and what they do with them."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from fairbits.metrics import discrimination
 
 
 def ten_classifiers() -> dict[str, Any]:
-    """Return who receives the codes."""
+    """Return the classifiers by name."""
     return {
         "logistic regression": LogisticRegression(),
         "linear discriminant": LinearDiscriminantAnalysis(),
@@ -36,9 +36,9 @@ def ten_classifiers() -> dict[str, Any]:
 
 
 def outcome(classifier: Any, train: tuple, fresh: tuple) -> dict[str, float]:
-    """Return what a classifier does that is trained for the label, and then as an adversary for S.
+    """Train a classifier for the label, and then as an adversary for S; return how well it does.
 
-    The adversary sees both groups equally often, since it is judged by its balanced accuracy.
+    The adversary sees both groups equally often, because it is judged by its balanced accuracy.
     """
     (seen, y_seen, s_seen, even), (code, y, s) = train, fresh
     decision = classifier.fit(seen, y_seen).predict(code)

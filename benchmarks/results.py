@@ -1,27 +1,23 @@
 """The numbers of the README, from real data: ``python -m benchmarks.results`` (`make table`).
 
-Every job is one line of results/core/DATASET.jsonl; a job whose line is there is not run again, so the command may be
-killed and repeated, or run for the datasets in parallel (``python -m benchmarks.results adult``). The table is made
-from the records alone.
+Every job has one line in results/core/records.jsonl and is not run again, so you can kill the command and repeat it,
+run one dataset alone (``python -m benchmarks.results adult``) or with several ``--workers``. The table is made from the
+records alone.
 """
 
 import itertools
-import sys
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from rich.progress import track
 
-from benchmarks.jobs import key, publish, read, run_missing
+from benchmarks.outcomes import RESULTS, Job, arguments, outcomes, outcomes_of, publish
 from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TableEncoder, VanillaClassifier
 from fairbits.datasets import load_adult, load_compas
 from fairbits.estimators import fit_stack
 from fairbits.estimators.held_out import held_out_scores, stratified_folds
 
-FOLDER = Path(__file__).parent.parent / "results" / "core"
+FOLDER = RESULTS / "core"
 FOLDS, SEEDS = 3, range(5)
 GAMMAS = np.linspace(0, 1, 21).round(2).tolist()
 METHODS: dict[str, Any] = {
@@ -44,7 +40,7 @@ ADULT_GAMMAS = {
 }
 
 
-def jobs() -> list[dict[str, Any]]:
+def jobs() -> list[Job]:
     """List what has to be run; a job is a method with settings, on one dataset, for one seed, on all folds."""
     unmitigated = [("compas", "Vanilla", {}, [None], seed) for seed in SEEDS]
     stability = [("compas", *case, GAMMAS, seed) for case in STABILITY.values() for seed in SEEDS]
@@ -55,20 +51,19 @@ def jobs() -> list[dict[str, Any]]:
         for runs, seed in itertools.product((True, False), SEEDS)
     ]
     names = ("dataset", "method", "settings", "gammas", "seed")
-    return [dict(zip(names, job, strict=True)) for job in unmitigated + stability + adult + running]
+    return [Job(**dict(zip(names, job, strict=True))) for job in unmitigated + stability + adult + running]
 
 
-def run(job: dict[str, Any]) -> dict[str, Any]:
+def run(job: Job) -> dict[str, Any]:
     """Fit all folds and gammas of a job as one stack and return their held-out scores."""
-    data = LOADERS[job["dataset"]]()
+    torch.set_num_threads(1)
+    data = LOADERS[job.dataset]()
     X, y = np.asarray(TableEncoder().fit_transform(data.X)), data.y.to_numpy()
     s = np.unique(data.s, return_inverse=True)[1][:, None]
-    folds = stratified_folds(y, s, FOLDS, job["seed"])
-    cases = list(itertools.product(range(FOLDS), job["gammas"]))
+    folds = stratified_folds(y, s, FOLDS, job.seed)
+    cases = list(itertools.product(range(FOLDS), job.gammas))
     models = [
-        METHODS[job["method"]](
-            random_state=job["seed"], **job["settings"], **({} if gamma is None else {"gamma": gamma})
-        )
+        METHODS[job.method](random_state=job.seed, **job.settings, **({} if gamma is None else {"gamma": gamma}))
         for _, gamma in cases
     ]
     fit_stack(models, X, y, sensitive_features=data.s, rows=[folds[fold][0] for fold, _ in cases])
@@ -79,22 +74,22 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     return {"scores": scores}
 
 
-def main(datasets: list[str]) -> None:
+def main() -> None:
     """Run the jobs of the datasets (all if none is named) that have no record, then write the table."""
-    torch.set_num_threads(1)
-    wanted = [job for job in jobs() if job["dataset"] in datasets or not datasets]
-    run_missing(wanted, run, FOLDER, file_by="dataset", progress=partial(track, description="training"))
-    done = read(FOLDER)  # again: other datasets may have been run in parallel
-    if any(key(job) not in done for job in jobs()):
+    asked = arguments(__doc__, "DATASET")
+    wanted = [job for job in jobs() if job.dataset in asked.names or not asked.names]
+    outcomes_of(wanted, run, FOLDER, workers=asked.workers)
+    done = outcomes(FOLDER)
+    if any(job.hash not in done for job in jobs()):
         print("The table waits for the other datasets.")
         return
-    records = [done[key(job)] for job in jobs()]
+    records = [done[job.hash] for job in jobs()]
     publish(FOLDER, tables(records), limits(records))
 
 
 def limits(records: list[dict[str, Any]]) -> dict[str, bool]:
     """Return what the records are held against, and whether it holds."""
-    auc = np.mean([score["auc"] for r in _pick(records, "compas", "Vanilla") for score in r["scores"]])
+    auc = np.mean([score["auc"] for r in _pick(records, "compas", "Vanilla") for score in r["result"]["scores"]])
     fair, drop = _medians(records, "BinaryBernoulli", "one_draw_")
     mi_fair, mi_drop = _medians(records, "BinaryMI, batch penalty", "one_draw_")
     leaks = {name: np.mean(_leaks(records, name)) for name in ADULT_GAMMAS}
@@ -109,7 +104,7 @@ def limits(records: list[dict[str, Any]]) -> dict[str, bool]:
 
 def tables(records: list[dict[str, Any]]) -> list[str]:
     """Return the Markdown lines."""
-    commits = sorted({record["made_by"]["commit"] for record in records})
+    commits = sorted({record["made"]["commit"] for record in records})
     source = f"Records in `results/core`, made at commit {', '.join(commits)}."
     return [*_unmitigated(records), "", *_stability(records), "", *_adult(records), "", *_running(records), "", source]
 
@@ -122,7 +117,7 @@ def _pick(records, dataset, method, **settings) -> list[dict[str, Any]]:
 def _unmitigated(records) -> list[str]:
     lines = ["| unmitigated | AUC | GPA | AUDC |", "|---|---|---|---|"]
     for dataset in ("compas", "adult"):
-        scores = [score for record in _pick(records, dataset, "Vanilla") for score in record["scores"]]
+        scores = [score for record in _pick(records, dataset, "Vanilla") for score in record["result"]["scores"]]
         cells = [_spread([score[name] for score in scores]) for name in ("auc", "gpa", "audc")]
         lines.append(f"| {dataset} ({len(scores)} fits) | {' | '.join(cells)} |")
     return lines
@@ -158,7 +153,7 @@ def _medians(records, name: str, prefix: str) -> np.ndarray:
 
 def _correlations(record: dict[str, Any], prefix: str) -> list[tuple[float, float]]:
     """Return per fold the correlation of gamma with 1 - GPA and with AUC."""
-    by_fold = [[s for s in record["scores"] if s["fold"] == fold] for fold in range(FOLDS)]
+    by_fold = [[s for s in record["result"]["scores"] if s["fold"] == fold] for fold in range(FOLDS)]
     columns = [[(s["gamma"], 1 - s[f"{prefix}gpa"], s[f"{prefix}auc"]) for s in scores] for scores in by_fold]
     return [tuple(np.corrcoef(c, rowvar=False)[0, 1:]) for c in columns]
 
@@ -180,7 +175,7 @@ def _leaks(records, name: str) -> list[float]:
 
 def _at_auc(record: dict[str, Any], fold: int, auc: float) -> float:
     """Interpolate the log of the information of one draw at an AUC of the prediction from that draw."""
-    points = sorted((s["one_draw_auc"], s["information"]) for s in record["scores"] if s["fold"] == fold)
+    points = sorted((s["one_draw_auc"], s["information"]) for s in record["result"]["scores"] if s["fold"] == fold)
     aucs, leaks = zip(*points, strict=True)
     if not aucs[0] <= auc <= aucs[-1]:
         raise ValueError(f"AUC {auc} is outside of what {record['method']} reaches: {aucs[0]:.3f} to {aucs[-1]:.3f}.")
@@ -190,7 +185,7 @@ def _at_auc(record: dict[str, Any], fold: int, auc: float) -> float:
 def _running(records) -> list[str]:
     lines = ["| Adult, BinaryMI, gamma 0.8, seeds 0 to 4 | AUC of one draw | I(T;S), bits |", "|---|---|---|"]
     for runs, title in ((True, "running tables (default)"), (False, "penalty of the batch")):
-        by_seed = [r["scores"] for r in _pick(records, "adult", "BinaryMI", running_tables=runs)]
+        by_seed = [r["result"]["scores"] for r in _pick(records, "adult", "BinaryMI", running_tables=runs)]
         auc, leak = (
             [np.mean([s[name] for s in scores]) for scores in by_seed] for name in ("one_draw_auc", "information")
         )
@@ -199,4 +194,4 @@ def _running(records) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,27 +1,24 @@
 """Every rival learns, and its strength does something: ``python -m benchmarks.rivals [compas] [adult]``.
 
 Three folds per method and strength, ours trained as one stack; held-out scores beside the unmitigated network's on the
-same folds. One line of results/rivals/DATASET.jsonl per method and seed; what has its line is not run again. Methods of
-other libraries need ``pip install 'fairbits[compare]'``.
+same folds. Every method and seed has one line in results/rivals/records.jsonl and is not run again. Methods of other
+libraries need ``pip install 'fairbits[compare]'``.
 """
 
 import itertools
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from rich.progress import track
 
 import fairbits
 import fairbits.rivals
-from benchmarks.jobs import key, publish, run_missing
+from benchmarks.outcomes import RESULTS, Job, arguments, outcomes, outcomes_of, publish
 from fairbits.datasets import load_adult, load_compas
 from fairbits.estimators import fit_stack
 from fairbits.estimators.held_out import held_out_scores, stratified_folds
 
-FOLDER = Path(__file__).parent.parent / "results" / "rivals"
+FOLDER = RESULTS / "rivals"
 LOADERS = {"compas": load_compas, "adult": load_adult}
 FOLDS = 3
 # name -> class, settings without strength, settings at high strength, AUC allowed below the unmitigated network's
@@ -74,29 +71,40 @@ Read with care, of the other libraries' methods:
   right. At alpha 0 the projection remains: neither is an unmitigated model. One seed each.
 - "Weaker" was chosen on COMPAS, on these folds, among eleven weights; else strength is the library's default."""
 PROTECT = ("Adversarial", "HSIC", "Parity", "VFAE", "VIB", "LFR")  # the others fight a shortcut, not a disparity
+MAY_DIVERGE = ("Adversarial", "VFAE")
 
 
-def jobs(datasets: list[str]) -> list[dict[str, Any]]:
-    """List the fits: a method at one strength on one dataset, all folds; twenty seeds of what may diverge."""
-    found = [
-        {"dataset": dataset, "method": name, "settings": settings, "seed": 0}
-        for dataset, (name, (_, zero, high, _)) in itertools.product(datasets, METHODS.items())
-        for settings in ([zero] if zero == high else [zero, high])
-    ]
-    stable = [("compas", name, METHODS[name][2], seed) for name in ("Adversarial", "VFAE") for seed in range(1, 20)]
-    names = ("dataset", "method", "settings", "seed")
-    return found + [dict(zip(names, job, strict=True)) for job in stable if job[0] in datasets]
+Done = dict[str, dict[str, Any]]  # hash of the job -> outcome
 
 
-def run(job: dict[str, Any]) -> dict[str, Any]:
+def fit(dataset: str, method: str, settings: dict[str, Any], seed: int = 0) -> Job:
+    """Return the job of a method at one strength on one dataset, all folds."""
+    return Job(dataset=dataset, method=method, settings=settings, seed=seed)
+
+
+def strengths(method: str) -> list[dict[str, Any]]:
+    """Return the settings without strength and at high strength, which may be the same."""
+    _, zero, high, _ = METHODS[method]
+    return [zero] if zero == high else [zero, high]
+
+
+def jobs(datasets: list[str]) -> list[Job]:
+    """List the fits; twenty seeds of what may diverge."""
+    found = [fit(d, name, settings) for d in datasets for name in METHODS for settings in strengths(name)]
+    stable = [fit("compas", name, METHODS[name][2], seed) for name in MAY_DIVERGE for seed in range(1, 20)]
+    return found + [job for job in stable if job.dataset in datasets]
+
+
+def run(job: Job) -> dict[str, Any]:
     """Fit all folds of a job, ours as one stack, and return the held-out scores of each."""
-    data = LOADERS[job["dataset"]]()
+    torch.set_num_threads(1)
+    data = LOADERS[job.dataset]()
     X, y = np.asarray(fairbits.TableEncoder().fit_transform(data.X)), data.y.to_numpy()
     s = np.unique(data.s, return_inverse=True)[1][:, None]
     folds = stratified_folds(y, s, FOLDS, 0)
-    other = job["method"] in OTHERS
-    method = getattr(fairbits.rivals if other else fairbits, METHODS[job["method"]][0])
-    models = [method(random_state=job["seed"], **job["settings"]) for _ in folds]
+    other = job.method in OTHERS
+    method = getattr(fairbits.rivals if other else fairbits, METHODS[job.method][0])
+    models = [method(random_state=job.seed, **job.settings) for _ in folds]
     if other:
         for model, (train, _) in zip(models, folds, strict=True):
             model.fit(X[train], y[train], sensitive_features=s[train])
@@ -106,71 +114,68 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     return {"scores": scores}
 
 
-def mean(done: dict[str, dict[str, Any]], job: dict[str, Any], field: str) -> float:
+def scores_of(done: Done, job: Job) -> list[dict[str, float]]:
+    """Return the scores of each fold, none where there is no record."""
+    return done[job.hash]["result"]["scores"] if job.hash in done else []
+
+
+def mean(done: Done, job: Job, field: str) -> float:
     """Return the mean over folds of a score, NaN where there is no record."""
-    return float(np.mean([s[field] for s in done[key(job)]["scores"]])) if key(job) in done else float("nan")
+    found = scores_of(done, job)
+    return float(np.mean([s[field] for s in found])) if found else float("nan")
 
 
-def measured(done: dict[str, dict[str, Any]]) -> list[str]:
+def measured(done: Done) -> list[str]:
     """Return the datasets whose unmitigated network has its record."""
-    job = {"method": "Vanilla", "settings": {}, "seed": 0}
-    return [dataset for dataset in LOADERS if key({"dataset": dataset, **job}) in done]
+    return [dataset for dataset in LOADERS if scores_of(done, fit(dataset, "Vanilla", {}))]
 
 
-def cell(done: dict[str, dict[str, Any]], job: dict[str, Any]) -> str:
+def cell(done: Done, job: Job) -> str:
     """Return the scores of a job; drawn labels are judged as drawn."""
-    drawn = "one_draw_" if "one_draw_auc" in done.get(key(job), {"scores": [{}]})["scores"][0] else ""
+    drawn = "one_draw_" * any("one_draw_auc" in scores for scores in scores_of(done, job))
     fields = ("auc", f"{drawn}accuracy", "gpa", f"{drawn}discrimination")
     return " / ".join(f"{mean(done, job, field):.3f}" for field in fields)
 
 
-def tables(done: dict[str, dict[str, Any]]) -> list[str]:
+def tables(done: Done) -> list[str]:
     """Return the lines of the table: the scores of every method without and with strength."""
-    lines = [
-        *HEAD.splitlines(),
-        "",
-        f"| method | settings | {' | '.join(measured(done))} |",
-        "|---" * (2 + len(measured(done))) + "|",
-    ]
-    for name, (_, zero, high, _) in METHODS.items():
-        for settings in [zero] if zero == high else [zero, high]:
-            wanted = [{"dataset": d, "method": name, "settings": settings, "seed": 0} for d in measured(done)]
-            cells = [cell(done, job) for job in wanted]
+    datasets = measured(done)
+    head = f"| method | settings | {' | '.join(datasets)} |"
+    lines = [*HEAD.splitlines(), "", head, "|---" * (2 + len(datasets)) + "|"]
+    for name in METHODS:
+        for settings in strengths(name):
+            cells = [cell(done, fit(dataset, name, settings)) for dataset in datasets]
             words = ", ".join(f"{k} {v:g}" for k, v in settings.items() if isinstance(v, float))
             lines.append(f"| {name} | {words} | {' | '.join(cells)} |")
     return lines
 
 
-def limits(done: dict[str, dict[str, Any]]) -> dict[str, bool]:
+def limits(done: Done) -> dict[str, bool]:
     """Say what holds: learning without strength, fairer with it, twenty seeds without a NaN."""
     found = {}
     for dataset, (name, (_, zero, high, allowed)) in itertools.product(measured(done), METHODS.items()):
-        job = {"dataset": dataset, "method": name, "seed": 0}
-        weak, strong = ({**job, "settings": settings} for settings in (zero, high))
-        plain = {**job, "method": "Vanilla", "settings": {}}
+        plain, weak, strong = fit(dataset, "Vanilla", {}), fit(dataset, name, zero), fit(dataset, name, high)
         if allowed is not None:
             gap = mean(done, plain, "auc") - mean(done, weak, "auc")
             found[f"{dataset}, {name}: AUC within {allowed} of the unmitigated network's"] = gap <= allowed
         if name in PROTECT:
             fairer = [mean(done, strong, f) < mean(done, weak, f) for f in ("gpa", "discrimination")]
             found[f"{dataset}, {name}: lower GPA or discrimination at high strength"] = any(fairer)
-    for name in ("Adversarial", "VFAE"):
-        job = {"dataset": "compas", "method": name, "settings": METHODS[name][2]}
-        values = [mean(done, {**job, "seed": seed}, "auc") for seed in range(20)]
+    for name in MAY_DIVERGE:
+        values = [mean(done, fit("compas", name, METHODS[name][2], seed), "auc") for seed in range(20)]
         found[f"compas, {name}: 20 seeds without a NaN"] = bool(np.isfinite(values).all())
     return found
 
 
-def main(datasets: list[str]) -> None:
+def main() -> None:
     """Run the jobs of the datasets (all if none is named) that have no record, then write the table."""
-    torch.set_num_threads(1)
-    done = run_missing(
-        jobs(datasets or list(LOADERS)), run, FOLDER, file_by="dataset", progress=lambda j: track(j, "training")
-    )
+    asked = arguments(__doc__, "DATASET")
+    outcomes_of(jobs(asked.names or list(LOADERS)), run, FOLDER, workers=asked.workers)
+    done = outcomes(FOLDER)
     held = limits(done)
     lines = [*tables(done), "", *(f"- {name}: {'holds' if holds else 'not reached'}" for name, holds in held.items())]
     publish(FOLDER, lines, held)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,7 +1,7 @@
 """How time and memory of `fairbits fit --gamma` and `fairbits transform` grow with the rows of a table of 50 columns.
 
-Usage: python -m benchmarks.scale [ROWS ...]; writes results/scale/table.md and exits non-zero if a limit is missed.
-Each command runs in a process of its own; memory is the most it ever held.
+``python -m benchmarks.scale [ROWS ...]`` writes results/scale/table.md and fails if a limit is missed. Each command
+runs in a process of its own; memory is the most it ever held.
 """
 
 import os
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.jobs import key, publish, run_missing
+from benchmarks.outcomes import RESULTS, Job, arguments, outcomes_of, publish
 
-FOLDER = Path("results/scale")
+FOLDER = RESULTS / "scale"
 SIZES = (250_000, 500_000, 1_000_000)
 EPOCHS = 5
 MOST_MEGABYTES = 4_000
@@ -47,28 +47,22 @@ def measured(*arguments: str | Path) -> dict[str, float]:
     return {"seconds": time.perf_counter() - started, "megabytes": used.ru_maxrss / 1000}
 
 
-def run(job: dict[str, int]) -> dict[str, dict[str, float]]:
+def run(job: Job) -> dict[str, Any]:
     """Fit and transform a table of so many rows."""
     with tempfile.TemporaryDirectory() as place:
         table, model, codes = (Path(place) / name for name in ("table.csv", "model", "codes.csv"))
-        write_table(table, job["rows"])
-        roles = ("--label", "repaid", "--sensitive", "sex", "--gamma", "0.5", "--epochs", str(job["epochs"]))
+        write_table(table, job.rows)
+        roles = ("--label", "repaid", "--sensitive", "sex", "--gamma", "0.5", "--epochs", str(job.epochs))
         fit = measured("fit", table, *roles, "-o", model)
-        return {
-            "result": {
-                "csv": table.stat().st_size / 1e6,
-                "fit": fit,
-                "transform": measured("transform", model, table, "-o", codes),
-            }
-        }
+        transform = measured("transform", model, table, "-o", codes)
+        return {"csv": table.stat().st_size / 1e6, "fit": fit, "transform": transform}
 
 
 def main() -> None:
     """Run the sizes that have no record, then write the table."""
-    wanted = [{"rows": int(size), "epochs": EPOCHS} for size in sys.argv[1:] or SIZES]
-    done = run_missing(wanted, run, FOLDER, file_by="epochs")
-    records = [done[key(job)] for job in wanted]
-    publish(FOLDER, _table(records), _limits(records))
+    sizes = arguments(__doc__, "ROWS", int).names or SIZES  # one at a time: they would share the machine
+    found = outcomes_of([Job(rows=size, epochs=EPOCHS) for size in sizes], run, FOLDER)
+    publish(FOLDER, _table(found), _limits(found))
 
 
 def _table(records: list[dict[str, Any]]) -> list[str]:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from benchmarks.records import print_records, seconds
+from benchmarks.outcomes import seconds, show
 from fairbits.datasets import load_adult, load_compas
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import BinaryBernoulliClassifier
@@ -27,7 +27,7 @@ def encoded(dataset) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def eager_epochs(net: nn.Module, loss, data, batch_size: int, epochs: int, **adam) -> None:
-    """The plain loop everybody writes: shuffle, slice, loss, backward, Adam."""
+    """Train with a plain loop: shuffle, slice, loss, backward, Adam."""
     optimiser = torch.optim.Adam(net.parameters(), 1e-3, **adam)
     for _ in range(epochs):
         for rows in torch.randperm(len(data[0])).split(batch_size):
@@ -37,14 +37,14 @@ def eager_epochs(net: nn.Module, loss, data, batch_size: int, epochs: int, **ada
 
 
 def penalised(net: CodeNet, x, y, s) -> torch.Tensor:
-    """BinaryBernoulli's loss as one would write it for one network."""
+    """Return BinaryBernoulli's loss, written for one network."""
     out = net(x, torch.rand(len(x), net.noise_size))
     leak = neuronwise_penalty(out.theta, weigh_groups(s[:, 0], n_groups=2))
     return 0.1 * leak + 0.9 * cross_entropy(out.logits, y) / np.log(2)
 
 
 def run_of(estimators, data, batch_size: int) -> _Run:
-    """Set up the training loop's state for its own estimators, without the validation and the selection of a fit."""
+    """Set up the training loop for these estimators, without the validation and the selection of a fit."""
     x, y, s = data
     first = estimators[0]
     first.groups_, first.classes_ = [["a", "b"]], np.array([0, 1])
@@ -106,4 +106,4 @@ def run() -> list[dict]:
 
 
 if __name__ == "__main__":
-    print_records(run())
+    show(run())

@@ -6,6 +6,7 @@ from fairbits.lab.run_settings import RUN
 
 GAMMAS = [0.0, 0.25, 0.5, 0.75, 1.0]
 BETAS = [0.0, 10.0, 100.0, 1000.0]
+VIEW = {"adrg": 0.05, "auc_of_s": 0.55}
 
 
 def record(result: dict[str, Any], **settings: Any) -> dict[str, Any]:
@@ -24,18 +25,18 @@ def drawn(auc: float, gpa: float) -> dict[str, float]:
 
 
 def reference(name: str, fold: int, test: dict[str, float], dataset: str = "compas") -> dict[str, Any]:
-    return record({"test": test}, kind="reference", name=name, dataset=dataset, fold=fold)
+    seen = {"nothing": {"adrg": 0.0, "auc_of_s": 0.5}} if name == "constant" else {"the columns": VIEW}
+    return record({"test": test, "representation": seen}, kind="reference", name=name, dataset=dataset, fold=fold)
 
 
 def search(name: str, fold: int, test: dict[str, float], **more: Any) -> dict[str, Any]:
     """Return the record of a search; `more` are settings of the run, and `best`, the setting it chose."""
-    view = {"adrg": 0.05, "auc_of_s": 0.55}
     result = {
         "best": more.pop("best", {"gamma": 0.16049, "depth": 2, "batch_size": 128}),
         "inner": scores(0.7, 0.2),
         "trials": {"complete": 6, "pruned": 2, "failed": 1},
         "test": test,
-        "representation": {"one draw": view, "theta": view} if "information" in test else {"representation": view},
+        "representation": {"one draw": VIEW, "theta": VIEW} if "information" in test else {"representation": VIEW},
     }
     settings = {"dataset": "compas", "method": {"estimator": "Any"}, **more}
     return record(result, kind="search", name=name, fold=fold, **settings)
@@ -75,6 +76,26 @@ def everything() -> list[dict[str, Any]]:
     planes = [plane("BinaryMI", gamma, seed) for gamma in (0.0, 0.5) for seed in (0, 1)]
     images = [image("BinaryBernoulli", 0.99, seed, 0.9 + 0.01 * seed, **drawn_image()) for seed in (0, 1)]
     return [*tuned, *paths, *planes, *images, image("Vanilla", 0.99, 0, 0.8)]
+
+
+def one_kind_each() -> dict[str, list[dict[str, Any]]]:
+    """Return records by name, each list of one kind of run, as a plan of that kind alone leaves them."""
+    return {
+        "constant": [reference("constant", 0, scores(0.5, 0.0, 0.0))],
+        "constant, all folds": [reference("constant", fold, scores(0.5, 0.0, 0.0)) for fold in range(3)],
+        "logistic regression": [reference("logistic regression", 0, scores(0.72, 0.25, 0.1))],
+        "search": [search("mine", 0, scores(0.6, 0.1))],
+        "search of a code": [search("BinaryMI", 0, scores(0.6, 0.1, **drawn(0.6, 0.1)))],
+        "strengths": [_path("HSIC", 0)],
+        "one strength": [strengths("BinaryMI", lambda v, f: scores(0.7, 0.3, **drawn(0.6, 0.1)), [0.5])],
+        "several depths": [strengths("VFAE", _beta_scores, BETAS, strength="beta", depth=depth) for depth in (1, 3)],
+        "one deep network": [strengths("VFAE", _beta_scores, BETAS, strength="beta", depth=3)],
+        "bound": [strengths("fairlearn EG", _beta_scores, BETAS, strength="difference_bound")],
+        "plane": [plane("BinaryMI", 0.5, 0)],
+        "plane of one epoch": [plane("BinaryMI", 0.5, 0, epochs=1)],
+        "images": [image("Vanilla", 0.99, 0, 0.8)],
+        "images of a code": [image("mine", 0.9, 0, 0.8, **drawn_image())],
+    }
 
 
 def drawn_image() -> dict[str, float]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import results
-from benchmarks.jobs import key, read
+from benchmarks.outcomes import outcomes
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -30,8 +30,8 @@ def test_links_lead_somewhere(target):
 
 
 def test_the_numbers_are_those_of_the_records():
-    done = read(results.FOLDER)
-    records = [done[key(job)] for job in results.jobs()]
+    done = outcomes(results.FOLDER)
+    records = [done[job.hash] for job in results.jobs()]
     table = [line for line in results.tables(records) if line.startswith("|")]
     shown = (ROOT / "docs" / "measured.md").read_text().split("## Rows against")[0].splitlines()
     assert table == [line for line in shown if line.startswith("|")]

@@ -18,7 +18,7 @@ from fairbits.commands.failures import INTERRUPTED, file_errors
 from fairbits.errors import InputError
 
 if TYPE_CHECKING:
-    from fairbits.lab.run_folder import Folder
+    from fairbits.lab.harness import Folder
 
 
 class Tracker(StrEnum):
@@ -53,9 +53,9 @@ def reproduce(
 
     You can stop the command and repeat it: finished runs are kept.
     """
-    from fairbits.lab import workers as lab
+    from fairbits.lab import harness as lab
+    from fairbits.lab.harness import Folder
     from fairbits.lab.plan_files import read_plan, shipped_plans
-    from fairbits.lab.run_folder import Folder
     from fairbits.lab.tracking import wandb_mirror
 
     if output.exists() and not output.is_dir():

@@ -3,50 +3,62 @@
 import base64
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from fairbits.errors import InputError
 from fairbits.lab.paper import paper_sections, write_paper
-from fairbits.lab.paper.charts import paper_charts
-from fairbits.lab.paper.record_frames import Record, in_order
-from fairbits.report.charts import svg_of
+from fairbits.lab.paper.record_frames import Record
+from fairbits.lab.run_settings import RUN
 from fairbits.report.page.page_template import Picture, Section, render
 from fairbits.storage import read_runs, replace_file
 
 TITLE = "The paper's experiments"
+MEASURED = {"reference": "test", "search": "test", "strengths": "scores", "plane": "epochs", "images": "accuracy"}
 TEXTS = (
-    "What is below was measured, not proved: scores on rows that were left out of training. Differences smaller than "
-    "the intervals may be chance; where a run was made once, nothing says how much of it is.",
+    "These numbers were measured, not proved: they are scores on rows that were left out of training. Differences "
+    "smaller than the intervals may be chance. Numbers without an interval come from a single run.",
 )
 NOT_PROMISED = (
-    "Nothing here is certified. A small gap or little information on these rows is no promise about others; the "
-    "commands fit and certify prove bounds.",
-    "Scores of the expected prediction are of an average over draws. What is said about one draw does not cover it.",
+    "Nothing here is certified. A small disparity or little leakage on these rows does not guarantee the same on other "
+    "rows; the commands fit and certify prove bounds.",
+    "The expected prediction is an average over draws. Statements about one draw do not cover it.",
     "The tables are benchmarks with known faults (docs/datasets.md), not evidence about people.",
 )
 
 
 def write_lab_report(folder: Path, output: Path | None = None) -> list[Path]:
     """Make tables, figures and report.html again from the records of `fairbits reproduce`; return the files."""
-    records, output = list(read_runs(folder / "records.jsonl")), output or folder
+    file, output = folder / "records.jsonl", output or folder
+    records = list(read_runs(file))
+    for record in records:
+        if not _is_whole(record):
+            raise InputError(f"{file} is damaged: a part of the record {record.get('hash')!r} is missing.")
+    written, page = write_paper(records, output), output / "report.html"
+    replace_file(page, paper_page(records, {file.stem: file for file in written if file.suffix == ".svg"}))
+    return [*written, page]
+
+
+def _is_whole(record: Record) -> bool:
+    """Say whether a record has the settings of a run and the results that its kind has."""
     try:
-        page = paper_page(records, folder)
-        files = [*write_paper(records, output), output / "report.html"]
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise InputError(f"records.jsonl is damaged: a part of it is missing or of another kind ({error!r}).") from None
-    replace_file(files[-1], page)
-    return files
+        run = RUN.validate_python(record["run"])
+        return "hash" in record and isinstance(record["result"][MEASURED[run.kind]], (dict, list, float))
+    except (KeyError, TypeError, ValidationError):
+        return False
 
 
-def paper_page(records: Iterable[Record], folder: Path) -> str:
-    """Return the page of records of `fairbits reproduce`; sample images, which are no records, lie in the folder."""
+def paper_page(records: Iterable[Record], figures: Mapping[str, Path]) -> str:
+    """Return the page of records of `fairbits reproduce`; figures are SVG files by the name of their section."""
     records = list(records)
-    drawn = {name: svg_of(chart) for name, chart in paper_charts(in_order(records))}
-    found = paper_sections(records)
-    pictures = [_pictures(f.title, drawn.get(f.name) or _found(folder, f.name)) for f in found]
-    sections = [Section(f.name, f.title, tables=f.tables, pictures=p) for f, p in zip(found, pictures, strict=True)]
-    return render(TITLE, [_opening(records), *sections], "records.jsonl")
+    sections = [_opening(records)]
+    for found in paper_sections(records):
+        shown = [figures[found.name]] if found.name in figures else []
+        pictures = tuple(Picture(found.title, _embedded(file)) for file in shown)
+        sections.append(Section(found.name, found.title, tables=found.tables, pictures=pictures))
+    return render(TITLE, sections, "records.jsonl")
 
 
 def _opening(records: list[Record]) -> Section:
@@ -62,19 +74,13 @@ def _opening(records: list[Record]) -> Section:
     return Section("opening", TITLE, text=TEXTS, facts=shown, lists=(("What is not promised", NOT_PROMISED),))
 
 
-def _found(folder: Path, name: str) -> str:
-    file = folder / f"{name}.svg"
-    return file.read_text(encoding="utf-8") if file.exists() else ""
-
-
-def _pictures(title: str, svg: str) -> tuple[Picture, ...]:
-    if not svg:
-        return ()
-    return (Picture(title, f"data:image/svg+xml;base64,{base64.b64encode(_smaller(svg).encode()).decode()}"),)
+def _embedded(file: Path) -> str:
+    svg = _smaller(file.read_text(encoding="utf-8"))
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def _smaller(svg: str) -> str:
-    """Leave out what an image does not show: words for screen readers, who have the tables, and digits of places.
+    """Leave out what an image does not show: words for screen readers (they read the tables) and digits of places.
 
     >>> _smaller('<text role="graphics-symbol" aria-label="a mark" x="1.23456">0.995</text>')
     '<text x="1.23">0.995</text>'

@@ -23,13 +23,13 @@ def shipped_plans() -> list[str]:
 def read_plan(source: str | Path, *, quick: bool = False, changes: dict[str, Any] | None = None) -> Plan:
     """Return a plan shipped with fairbits by its name, or that of a TOML file.
 
-    Every list in an entry of `runs` whose setting takes a single value stands for one run each; `method` names an
-    entry of `methods`, those of the file or the shipped ones; `defaults` hold for all runs that know the setting, and
-    with `quick` so does the table of that name. `include` names plans whose runs belong to this one too.
+    In an entry of `runs`, a list for a setting that takes a single value makes one run per value. `method` names an
+    entry of `methods`, of the file or shipped. `defaults` apply to all runs that have the setting, and so does the
+    table `quick` with `quick`. `include` names plans whose runs are added.
 
     Parameters
     ----------
-    changes : settings that replace those of every run that knows them
+    changes : settings that replace those of every run that has them
     """
     try:
         content = tomllib.loads(_text(source))
@@ -39,10 +39,9 @@ def read_plan(source: str | Path, *, quick: bool = False, changes: dict[str, Any
     methods = _methods(content.get("methods", {}))
     try:
         laid_over = {**(content.get("quick", {}) if quick else {}), **(changes or {})}
-        defaults = content.get("defaults", {})
-        runs = [run for entry in entries for run in _expand(entry, defaults, laid_over, methods)]
-        parts = [read_plan(name, quick=quick, changes=changes) for name in content.get("include", [])]
-        runs += [run for part in parts for run in part.runs]
+        runs = [run for e in entries for run in _expand(e, content.get("defaults", {}), laid_over, methods)]
+        for name in content.get("include", []):
+            runs += read_plan(name, quick=quick, changes=changes).runs
     except ValidationError as error:
         first = error.errors()[0]
         where = "".join(f"{place}: " for place in first["loc"])
@@ -52,38 +51,6 @@ def read_plan(source: str | Path, *, quick: bool = False, changes: dict[str, Any
     if not runs:
         raise InputError(f"{source} has no runs; a plan has a title and [[runs]].")
     return Plan(title=str(content["title"]), runs=runs)
-
-
-def _entries(content: dict[str, Any], source: str | Path) -> list[dict[str, Any]]:
-    """Return the entries of `runs`; raise a ValueError for what no plan has, which would be passed over in silence."""
-    if "title" not in content:
-        raise InputError(f"{source} has no 'title'; a plan has a title and [[runs]].")
-    tables, entries = ("defaults", "quick", "methods"), content.get("runs", [])
-    unknown = set(content) - {"title", "include", "runs", *tables}
-    if unknown:
-        raise InputError(f"{source} has {sorted(unknown)}; a plan has title, include, runs, {', '.join(tables)}.")
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise InputError(f"{source}: runs are written as [[runs]], in two brackets, one after another.")
-    if not all(isinstance(content.get(name, {}), dict) for name in tables):
-        raise InputError(f"{source}: {', '.join(tables)} are tables of names and values, such as {{ trials = 8 }}.")
-    known = {"method", *(name for e in entries for name in _kind(e).model_fields)}
-    for name in ("defaults", "quick"):
-        if other := set(content.get(name, {})) - known:
-            raise InputError(f"{source}: {name} has {sorted(other)}, which none of its runs has.")
-    return entries
-
-
-def _methods(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the shipped methods of tables and of images, with what their families share, and those of a plan."""
-    families = tomllib.loads((HERE / "methods.toml").read_text())
-    found = {}
-    for family, shared in families.items():
-        empty: dict[str, Any] = {}
-        found[family] = {
-            name: {**m, **{k: shared.get(k, empty) | m.get(k, empty) for k in ("settings", "space")}}
-            for name, m in shared["methods"].items()
-        } | own
-    return {"tables": found["tables"] | found["others"], "images": found["images"]}
 
 
 def _text(source: str | Path) -> str:
@@ -97,14 +64,34 @@ def _text(source: str | Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _expand(entry: dict[str, Any], defaults: dict[str, Any], changes: dict[str, Any], methods: dict[str, Any]) -> list:
-    kind = _kind(entry)
-    known = set(kind.model_fields) | {"method"}
-    entry = {k: v for k, v in defaults.items() if k in known} | entry
-    entry |= {k: v for k, v in changes.items() if k in known}
-    several = {k: v for k, v in entry.items() if isinstance(v, list) and k != "values"}
-    combinations = itertools.product(*several.values())
-    return [_run({**entry, **dict(zip(several, values, strict=True))}, kind, methods) for values in combinations]
+def _entries(content: dict[str, Any], source: str | Path) -> list[dict[str, Any]]:
+    """Return the entries of `runs`; raise an error for anything in the file that would have no effect."""
+    if "title" not in content:
+        raise InputError(f"{source} has no 'title'; a plan has a title and [[runs]].")
+    tables, entries = ("defaults", "quick", "methods"), content.get("runs", [])
+    unknown = set(content) - {"title", "include", "runs", *tables}
+    if unknown:
+        raise InputError(f"{source} has {sorted(unknown)}; a plan has title, include, runs, {', '.join(tables)}.")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise InputError(f"{source}: each run is written as [[runs]], in two brackets.")
+    if not all(isinstance(content.get(name, {}), dict) for name in tables):
+        raise InputError(f"{source}: {', '.join(tables)} are tables of names and values, such as {{ trials = 8 }}.")
+    known = {"method", *(name for e in entries for name in _kind(e).model_fields)}
+    for name in ("defaults", "quick"):
+        if other := set(content.get(name, {})) - known:
+            raise InputError(f"{source}: {name} has {sorted(other)}, which none of its runs has.")
+    return entries
+
+
+def _methods(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the methods for tables and for images: the shipped ones, with what their families share, and a plan's."""
+    found = {}
+    for family, shared in tomllib.loads((HERE / "methods.toml").read_text()).items():
+        found[family] = {
+            name: method | {part: shared.get(part, {}) | method.get(part, {}) for part in ("settings", "space")}
+            for name, method in shared["methods"].items()
+        } | own
+    return {"tables": found["tables"] | found["others"], "images": found["images"]}
 
 
 def _kind(entry: dict[str, Any]) -> type[Run]:
@@ -114,11 +101,22 @@ def _kind(entry: dict[str, Any]) -> type[Run]:
     return KINDS[name]
 
 
+def _expand(
+    entry: dict[str, Any], defaults: dict[str, Any], changes: dict[str, Any], methods: dict[str, Any]
+) -> list[Any]:
+    kind = _kind(entry)
+    known = {"method", *kind.model_fields}
+    entry = {k: v for k, v in (defaults | entry | changes).items() if k in known or k in entry}
+    several = {k: v for k, v in entry.items() if isinstance(v, list) and k != "values"}
+    combinations = itertools.product(*several.values())
+    return [_run(entry | dict(zip(several, values, strict=True)), kind, methods) for values in combinations]
+
+
 def _run(entry: dict[str, Any], kind: type[Run], methods: dict[str, Any]) -> Run:
     name = entry.pop("method", None)
     if "method" not in kind.model_fields:
         return kind(**entry, name=name)
     methods = methods["images" if kind is Images else "tables"]
     if name not in methods:
-        raise InputError(f"method={name!r} is none of {', '.join(map(repr, methods))}.")
-    return kind(**{**entry, "name": name, "method": methods[name]})
+        raise InputError(f"is none of {', '.join(map(repr, methods))}.", argument="method", value=name)
+    return kind(**entry, **{"name": name, "method": methods[name]})

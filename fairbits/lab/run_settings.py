@@ -1,4 +1,4 @@
-"""What a run is: frozen settings with a name made of all of them."""
+"""What a run is: frozen settings, identified by their hash."""
 
 import hashlib
 import json
@@ -12,13 +12,23 @@ Table = Literal["compas", "adult", "bank"]
 
 
 class Settings(BaseModel):
-    """Settings that never change and hold nothing unknown."""
+    """Settings that never change and hold nothing unknown; their hash identifies them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    @property
+    def hash(self) -> str:
+        """What identifies the settings."""
+        return self.hash_without()
+
+    def hash_without(self, *names: str) -> str:
+        """Return the hash of all settings but these."""
+        text = json.dumps(self.model_dump(mode="json", exclude=set(names)), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
 
 class Range(Settings):
-    """Where a number is searched."""
+    """The range of a number that is searched."""
 
     low: float
     high: float
@@ -26,14 +36,14 @@ class Range(Settings):
 
 
 class Shape(Settings):
-    """Which hidden layers are searched."""
+    """The ranges of hidden layers that are searched."""
 
     depth: tuple[int, int]
     width: tuple[int, int]
 
 
 class Method(Settings):
-    """An estimator with what is fixed and what is searched; `strength` is the setting that trades accuracy off."""
+    """An estimator, its fixed settings and its search space; `strength` is the setting that trades accuracy off."""
 
     estimator: str
     settings: dict[str, Any] = {}
@@ -42,9 +52,9 @@ class Method(Settings):
 
 
 class Run(Settings):
-    """What all runs have. `threads` is part of a run: sums in another order have other last digits."""
+    """What all runs have. `threads` is part of a run because the order of sums changes the last digits."""
 
-    of_search: ClassVar[tuple[str, ...]] = ()  # settings that leave the trials as they are
+    of_search: ClassVar[tuple[str, ...]] = ()  # settings that do not change the trials
     kind: str
     name: str
     threads: int = Field(1, ge=1)
@@ -53,24 +63,17 @@ class Run(Settings):
     def _settings_agree(self) -> Self:
         fold, folds = getattr(self, "fold", 0), getattr(self, "folds", 2)
         if fold >= folds:
-            raise InputError(f"fold={fold} is none of {folds} folds, which are counted from 0.")
+            raise InputError(f"is none of {folds} folds, which are counted from 0.", argument="fold", value=fold)
         if getattr(self, "sampler", "tpe") == "gp" and getattr(self, "trials_at_once", 1) > 1:
-            raise InputError("sampler='gp' asks for one trial at a time; set trials_at_once=1.")
+            raise InputError(
+                "takes one trial at a time.", argument="sampler", value="gp", remedy="Set trials_at_once=1."
+            )
         return self
 
     @property
-    def hash(self) -> str:
-        """What identifies the run."""
-        return self._hash(set())
-
-    @property
     def trials_hash(self) -> str:
-        """What identifies its trials: a search for more of them goes on from those there are."""
-        return self._hash(set(self.of_search))
-
-    def _hash(self, without: set[str]) -> str:
-        text = json.dumps(self.model_dump(mode="json", exclude=without), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """What identifies its trials: a search for more of them resumes those there are."""
+        return self.hash_without(*self.of_search)
 
 
 class Reference(Run):
@@ -111,7 +114,7 @@ class Strengths(Run):
     dataset: Table
     method: Method
     values: list[float] = Field(min_length=1)
-    selection: str = "objective"  # the paper's rule keeps epochs that predict nearly the same for everybody
+    selection: str = "objective"  # the paper's rule keeps epochs whose predictions are nearly constant
     depth: int = Field(1, ge=1)
     folds: int = Field(3, ge=2)
     fold_seed: int = 0
@@ -119,7 +122,7 @@ class Strengths(Run):
 
 
 class Plane(Run):
-    """What the code tells about x, y and s, epoch by epoch."""
+    """The information of the code about x, y and s, epoch by epoch."""
 
     kind: Literal["plane"]
     dataset: Table
@@ -130,7 +133,7 @@ class Plane(Run):
 
 
 class Images(Run):
-    """Biased-MNIST: one fit, scored on colours that tell nothing."""
+    """Biased-MNIST: one fit, scored on images whose colour is random."""
 
     kind: Literal["images"]
     rho: float

@@ -1,16 +1,16 @@
-"""What a run does: from settings to the numbers that its record holds."""
+"""What a run does: from settings to the numbers of its record."""
 
 import copy
 import hashlib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+import torch
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -21,10 +21,9 @@ from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
 from fairbits.estimators.held_out import held_out_scores, stratified_folds
-from fairbits.estimators.information_plane import TOLD, information_plane
+from fairbits.estimators.information_plane import information_plane
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
-from fairbits.lab.tuning.space import search_space, settings_of
 from fairbits.metrics import random_guess_distance
 from fairbits.training import Schedule
 
@@ -33,8 +32,7 @@ Result = dict[str, Any]
 Views = dict[str, Callable[[np.ndarray], np.ndarray]]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Rows of a dataset: columns as numbers, labels, group numbers (n, 1)."""
 
     X: np.ndarray
@@ -43,14 +41,20 @@ class Part:
 
 
 def execute(run: Any, trials: Path) -> Result:
-    """Return the numbers of a run; `trials` is the folder where a search keeps what it has finished."""
+    """Return the numbers of a run; `trials` is the folder where a search keeps its finished trials."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what a fit should tell its user is expected of bad settings here
+        warnings.simplefilter("ignore")  # a search tries bad settings on purpose
         return EXECUTE[run.kind](run, trials)
 
 
+def execute_alone(run: Any, trials: Path) -> Result:
+    """Execute a run in a process of its own, on as many threads as it asks for."""
+    torch.set_num_threads(run.threads)
+    return execute(run, trials)
+
+
 def external_fold(dataset: str, fold: int, folds: int, seed: int) -> tuple[Part, Part]:
-    """Return the training and the test rows of a fold; columns are encoded as the training rows ask for."""
+    """Return the training and the test rows of a fold; the encoder is fitted to the training rows."""
     data = getattr(datasets, f"load_{dataset}")()
     y, s = data.y.to_numpy(), np.unique(data.s, return_inverse=True)[1][:, None]
     train, test = stratified_folds(y, s, folds, seed)[fold]
@@ -77,7 +81,8 @@ def estimator_of(method: settings.Method, **more: Any) -> Any:
             settings["schedule"] = replace(cls.own_schedule, **schedule)
         return cls(**settings)
     except TypeError as error:
-        raise InputError(f"estimator={method.estimator!r}, settings={method.settings}: {error}.") from None
+        problem = f"does not take the settings {method.settings}: {error}."
+        raise InputError(problem, argument="estimator", value=method.estimator) from None
 
 
 def _estimator_class(name: str) -> Any:
@@ -85,10 +90,12 @@ def _estimator_class(name: str) -> Any:
     try:
         homes = [import_module(home) for home in ([module] if module else ["fairbits", "fairbits.rivals"])]
     except ImportError as error:
-        raise InputError(f"estimator={name!r}: {error}; the module has to be on PYTHONPATH.") from None
+        problem = f"cannot be imported: {error}. The module has to be on PYTHONPATH."
+        raise InputError(problem, argument="estimator", value=name) from None
     found = [getattr(home, own) for home in homes if hasattr(getattr(home, own, None), "fit")]
     if not found:
-        raise InputError(f"estimator={name!r} is no estimator of fairbits; one of your own is named 'module:Class'.")
+        problem = "is no estimator of fairbits; one of your own is named 'module:Class'."
+        raise InputError(problem, argument="estimator", value=name)
     return found[0]
 
 
@@ -99,7 +106,7 @@ def _reference(run: settings.Reference, trials: Path) -> Result:
     views: Views = {"nothing": lambda X: X[:, :1] * 0} if run.name == "constant" else {"the columns": lambda X: X}
     seed = seed_of(run.dataset, run.name, run.fold, run.seed)
     return {
-        "test": held_out_scores(model, test.X, test.y, test.s),
+        "test": held_out_scores(model, *test),
         "representation": _representation(views, train, test, run.trees, seed),
     }
 
@@ -107,31 +114,24 @@ def _reference(run: settings.Reference, trials: Path) -> Result:
 def _search(run: settings.Search, trials: Path) -> Result:
     train, test = external_fold(run.dataset, run.fold, run.folds, run.seed)
     seed = seed_of(run.dataset, run.name, run.fold, run.seed)
-    estimator, objective = estimator_of(run.method), tuning.Objective(run.objective)
-    search = tuning.Search(
-        estimator=estimator,
-        space=search_space(estimator, {name: _part(part) for name, part in run.method.space.items()}),
-        objective=objective,
-        X=train.X,
-        y=train.y,
-        sensitive_features=train.s,
-        s=train.s,
-        folds=stratified_folds(train.y, train.s, run.inner_folds, seed),
-        at_once=run.trials_at_once,
+    tuned = tuning.TunedClassifier(
+        estimator_of(run.method),
+        objective=run.objective,
+        space={name: _part(part) for name, part in run.method.space.items()},
+        n_trials=run.trials,
+        trials_at_once=run.trials_at_once,
         sampler=run.sampler,
         prune=run.prune,
-        seed=seed,
+        cv=run.inner_folds,
         records=trials / f"{run.trials_hash}.jsonl",
-    )
-    done = search.run(run.trials)
-    best = tuning.best_trial(done, objective)
-    model = clone(estimator).set_params(**settings_of(best.params), random_state=seed)
-    model.fit(train.X, train.y, sensitive_features=train.s)
+        random_state=seed,
+    ).fit(train.X, train.y, sensitive_features=train.s)
+    model, states = tuned.best_estimator_, list(tuned.trials_.state)
     return {
-        "best": best.params,
-        "inner": best.mean,
-        "trials": {state: sum(trial.state == state for trial in done) for state in ("complete", "pruned", "failed")},
-        "test": held_out_scores(model, test.X, test.y, test.s),
+        "best": tuned.best_trial_.params,
+        "inner": tuned.best_trial_.mean,
+        "trials": {state: states.count(state) for state in ("complete", "pruned", "failed")},
+        "test": held_out_scores(model, *test),
         "representation": _representation(representation_views(model, seed), train, test, run.trees, seed),
     }
 
@@ -143,7 +143,7 @@ def _part(part: Any) -> Any:
 
 
 def _representation(views: Views, train: Part, test: Part, trees: int, seed: int) -> Result:
-    """Let a forest predict S from every view of the representation; the first view is what is handed on."""
+    """Let a forest predict S from every view of the representation; the first view is what you would release."""
     found = {}
     for name, view in views.items():
         forest = RandomForestClassifier(trees, random_state=seed)
@@ -158,7 +158,7 @@ def _representation(views: Views, train: Part, test: Part, trees: int, seed: int
 
 
 def representation_views(model: Any, seed: int) -> Views:
-    """Return the forms in which somebody may get the representation: rows -> numbers."""
+    """Return the forms in which the representation can be released: rows -> numbers."""
     if hasattr(model, "code_probabilities"):
         rng = np.random.default_rng(seed)
 
@@ -194,22 +194,22 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
             for model in models:
                 model.fit(train.X, train.y, sensitive_features=train.s)
         for value, model in zip(run.values, models, strict=True):
-            scores.append({"strength": value, "fold": fold, **held_out_scores(model, test.X, test.y, test.s)})
+            scores.append({"strength": value, "fold": fold, **held_out_scores(model, *test)})
     return {"scores": scores}
 
 
 def _plane(run: settings.Plane, trials: Path) -> Result:
-    """Fit one code and return what it tells of the validation rows' x, y and s after every epoch, in bits, exactly."""
+    """Fit one code; return its exact information about the validation rows' x, y and s after every epoch, in bits."""
     data = getattr(datasets, f"load_{run.dataset}")()
     fixed = {"gamma": run.gamma, "max_epochs": run.epochs, "patience": run.epochs, "selection": "last"}
     model = estimator_of(run.method, **fixed, random_state=seed_of(run.dataset, run.name, run.seed))
     X = np.asarray(TableEncoder().fit_transform(data.X))
     epochs = information_plane(model, X, data.y.to_numpy(), sensitive_features=data.s)
-    return {"epochs": [{name: epoch[name] for name in TOLD} for epoch in epochs]}
+    return {"epochs": [{name: epoch[name] for name in ("about_x", "about_y", "about_s")} for epoch in epochs]}
 
 
 def _images(run: settings.Images, trials: Path) -> Result:
-    """Fit one model to coloured digits; score it on colours that tell nothing."""
+    """Fit one model to coloured digits; score it on digits whose colour is random."""
     train, test = datasets.biased_mnist(run.rho, "train", random_state=run.seed), datasets.biased_mnist(0.1, "test")
     model = estimator_of(run.method, max_epochs=run.epochs, random_state=run.seed)
     model.fit(train.X, train.y, sensitive_features=train.s)

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-from fairbits.errors import InputError
+from fairbits.errors import MissingExtraError
 
 PROJECT = "fairbits"
 
 
 def wandb_mirror(folder: str) -> Callable[[dict[str, Any]], None]:
-    """Return a function that sends a record as a run of its own; `WANDB_MODE=offline` keeps it on this machine."""
+    """Return a function that sends each record as one run; `WANDB_MODE=offline` keeps it on this machine."""
     try:
         import wandb
     except ImportError:
-        raise InputError("--track wandb needs Weights & Biases: pip install 'fairbits[tracking]'.") from None
+        raise MissingExtraError("Weights & Biases", "tracking") from None
 
     def send(record: dict[str, Any]) -> None:
         run = record["run"]

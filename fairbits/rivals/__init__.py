@@ -1,10 +1,12 @@
-"""Rivals of other libraries under the same calls as our methods; they need ``pip install 'fairbits[compare]'``."""
+"""Methods to compare with; those of other libraries need ``pip install 'fairbits[compare]'``."""
 
 from fairbits.rivals.adapter import ComparedClassifier
-from fairbits.rivals.aif360_lfr import AIF360LFRClassifier
-from fairbits.rivals.fairlearn_adversarial import FairlearnAdversarialClassifier
-from fairbits.rivals.fairlearn_reductions import ExponentiatedGradientClassifier
-from fairbits.rivals.fairlearn_thresholds import ThresholdOptimizerClassifier
+from fairbits.rivals.aif360_adapter import AIF360LFRClassifier
+from fairbits.rivals.fairlearn_adapters import (
+    ExponentiatedGradientClassifier,
+    FairlearnAdversarialClassifier,
+    ThresholdOptimizerClassifier,
+)
 
 __all__ = [
     "AIF360LFRClassifier",

@@ -1,4 +1,4 @@
-"""What the adapters share: arguments read as for our methods, two classes, one column of groups, a seed."""
+"""What the adapters of other libraries share: they read arguments as our methods do, and take two classes."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.encoding import GroupEncoder
-from fairbits.errors import InputError
+from fairbits.errors import InputError, MissingExtraError
 from fairbits.estimators import check_settings
 from fairbits.estimators.fitting import fit_seed
 from fairbits.estimators.inputs import Table, read_numbers, read_table
@@ -18,18 +18,16 @@ from fairbits.estimators.inputs import Table, read_numbers, read_table
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ComparedClassifier(ClassifierMixin, BaseEstimator):
-    """Base of the adapters: a method of another library is what it trains (`train`) and its chances (`chance`).
+    """Base of the adapters; an adapter defines how it trains (`train`) and the chance of the second class (`chance`).
 
     Rows are read as for our own methods: several sensitive columns form their intersections, the order of the rows does
-    not matter, and a whole-number weight counts as so many copies of the row. None of these libraries takes other
-    weights, which are refused.
+    not matter, and a whole-number weight counts as so many copies of the row. These libraries take no other weights.
 
     Parameters
     ----------
     groups : "intersection", or a `GroupEncoder` that also sets the bins of numbers and the smallest group
-    random_state : seed of the fit, and of the draws of a method whose predictions are random; numpy's and torch's
-        global generators are left as they were, whatever the library does. None takes fresh randomness from the
-        operating system
+    random_state : seed of the fit, and of the draws of a method whose predictions are random; None takes fresh
+        randomness from the operating system. The global generators of numpy and torch are left as they were
     """
 
     groups: str | GroupEncoder = "intersection"
@@ -37,18 +35,18 @@ class ComparedClassifier(ClassifierMixin, BaseEstimator):
 
     #: What the method is called in messages.
     title: ClassVar[str]
-    #: Whether predictions need every row's group, which `held_out_scores` then hands over; ours never do.
+    #: Whether predictions need every row's group, which `held_out_scores` then passes; ours never do.
     groups_at_prediction: ClassVar[bool] = False
     # What `read_table` asks of our own methods.
     protects: ClassVar[bool] = True
 
     def train(self, x: np.ndarray, y: np.ndarray, s: np.ndarray, seed: int) -> None:
         """Fit the library's method to rows x (n, features), labels y 0 or 1 (n,) and group numbers s (n,)."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it trains.")
+        raise NotImplementedError(f"{type(self).__name__} does not define how it trains.")
 
     def chance(self, x: np.ndarray) -> np.ndarray:
         """Return the chance of the second class.  (n,)"""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it predicts.")
+        raise NotImplementedError(f"{type(self).__name__} does not define how it predicts.")
 
     def fit(self, X, y, *, sensitive_features=None, sample_weight=None):
         """Fit to rows X with labels y of two classes.
@@ -79,14 +77,15 @@ class ComparedClassifier(ClassifierMixin, BaseEstimator):
 
     def _table(self, X, y, sensitive_features, sample_weight) -> Table:
         if sensitive_features is None:
-            raise InputError(f"sensitive_features is None; {self.title} needs the columns to protect.")
+            problem = f"is not enough: {self.title} needs the columns to protect."
+            raise InputError(problem, argument="sensitive_features", value=None)
         table = read_table(self, X, y, sensitive_features, sample_weight)
         if table.x.ndim != 2:
             raise InputError(f"X has shape {table.x.shape}; {self.title} takes tables (n, features).")
         if len(table.classes) > 2:
             raise InputError(f"y has {len(table.classes)} classes, {table.classes.tolist()}; {self.title} takes two.")
         if np.ptp(table.weight) > 0:
-            raise InputError(f"sample_weight must be whole numbers (copies of rows); {self.title} takes no others.")
+            raise InputError(f"{self.title} takes only whole numbers as weights: the copies of each row.")
         return table
 
     def _rows(self, X) -> np.ndarray:
@@ -128,17 +127,11 @@ def base_learner(estimator: Any, seed: int) -> Any:
 
 
 def optional_import(module: str) -> Any:
-    """Import a module of another library, or say how to get it.
-
-    >>> optional_import("fairmagic.methods")
-    Traceback (most recent call last):
-    ...
-    ImportError: fairmagic is not installed: pip install 'fairbits[compare]'
-    """
+    """Import a module of another library; the error names the extra that installs it."""
     library = module.split(".")[0]
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != library:
             raise
-        raise ImportError(f"{library} is not installed: pip install 'fairbits[compare]'") from None
+        raise MissingExtraError(f"A method of {library}", "compare") from None

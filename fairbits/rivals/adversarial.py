@@ -1,4 +1,4 @@
-"""AdvCls: a second network looks for the group in the representation."""
+"""AdvCls: a second network looks for the group in the representation, and so does a linear probe in closed form."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -15,8 +15,9 @@ from fairbits.estimators.settings import layer_sizes, setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups
 from fairbits.nn import HiddenOutput, Inputs, dense_layers, feature_layers
-from fairbits.rivals.linear_probe import linear_information
 from fairbits.training import Batch
+
+RIDGE = 1e-3  # of the linear probe, relative to the variance of a unit
 
 
 class AdversarialNet(nn.Module):
@@ -43,19 +44,19 @@ class AdversarialClassifier(VanillaClassifier):
     adversary knows of S beyond the groups' shares. The adversary minimises CE_s, whatever gamma is; it takes some
     steps before every step of the others.
 
-    Where the adversary knows anything this is the game of Xie et al., (1 - gamma) CE_y - gamma CE_s up to a constant,
-    but there is nothing to gain from an adversary that is wrong beyond ignorance, which it would soon correct: without
-    the maximum the game has no lower end. Other differences: the encoder does not see S, so that predictions need no
-    S; several columns have an adversary each.
+    While the adversary beats chance this is the game of Xie et al., (1 - gamma) CE_y - gamma CE_s up to a constant.
+    The maximum bounds the game from below: an adversary worse than chance, which would soon correct itself, gives no
+    reward. Other differences: the encoder does not see S, so predictions need no S; every sensitive column has its own
+    adversary.
 
-    The adversary alone is a poor judge of an epoch, since it may be behind the encoder. On validation rows its
-    knowledge counts, or that of a linear probe fitted to the same rows (`linear_information`), whichever is more.
+    The adversary alone is a poor judge of an epoch, because it may lag behind the encoder. On validation rows the
+    larger of its information and that of a linear probe fitted to these rows (`linear_information`) counts.
 
     Parameters
     ----------
-    gamma : weight of what the adversary knows, 0 to 1
-    representation_size : tanh units of the representation. From a wide layer, which holds nearly all of the row, a
-        good adversary reads S whatever the encoder does
+    gamma : weight of the adversary's information, 0 to 1
+    representation_size : tanh units of the representation. A wide layer holds nearly all of the row, so a good
+        adversary reads S from it whatever the encoder does
     adversary_sizes : widths of the adversary's hidden layers; () is a linear one
     opponent_steps, opponent_learning_rate : the adversary's steps before each of the others, and its learning rate
     reversal : one step for all by gradient reversal, at `learning_rate`, as in the authors' later code, but without
@@ -90,7 +91,7 @@ class AdversarialClassifier(VanillaClassifier):
 
     @property
     def opponent(self) -> str | None:
-        """Name the part that is trained in turn; none where all train together, or nobody is to be found."""
+        """Name the part that is trained in turn; none if all parts train together or there are no groups."""
         return "adversary" if self.groups_ and not self.reversal else None
 
     def build(self, inputs: Inputs, n_classes: int) -> AdversarialNet:
@@ -104,8 +105,6 @@ class AdversarialClassifier(VanillaClassifier):
         columns = [groups for (groups,) in weigh_cells(y, s, weight, self.group_sizes)]
         bits = [torch.special.entr(g.prior).sum(-1) / math.log(2) * weight.sum(-1) for g in columns]
         return tuple(zip(columns, bits, strict=True))
-
-    # ------------------------------------------------------------------ the game
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x)
@@ -134,7 +133,7 @@ class AdversarialClassifier(VanillaClassifier):
         return [torch.relu(bits - error) for error, (_, bits) in zip(errors, batch.prepared, strict=True)]
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The loss, with what the adversary or a fresh linear probe knows, whichever is more."""
+        """Return the loss, with the information of the adversary or of a linear probe, whichever is more."""
         terms = super().evaluate(net, batch, scalars)
         if not self.groups_:
             return terms
@@ -147,7 +146,7 @@ class AdversarialClassifier(VanillaClassifier):
 
 
 def _frozen(adversary: nn.ModuleList) -> list[Callable[[Tensor], Tensor]]:
-    """Return the adversaries as functions that pass gradients on and take none."""
+    """Return the adversaries as functions that pass gradients to their input and not to their parameters."""
 
     def frozen(a: nn.Module) -> Callable[[Tensor], Tensor]:
         parameters = {name: p.detach() for name, p in a.named_parameters()}
@@ -158,3 +157,39 @@ def _frozen(adversary: nn.ModuleList) -> list[Callable[[Tensor], Tensor]]:
 
 def _added(values: Iterable[Tensor]) -> Tensor:
     return reduce(torch.add, values)
+
+
+def linear_information(x: Tensor, groups: WeighedGroups) -> Tensor:
+    """Return what a linear probe of rows x (n, d) finds of their groups, in bits; each row is left out in turn.
+
+    With phi^2 = chi^2 / n the share of the groups' indicators that it explains, -(K - 1)/2 log2(1 - phi^2 / (K - 1)),
+    which is exact for two normal variables and for weak dependence, and at most the groups' entropy.
+
+    >>> from fairbits.information import weigh_groups
+    >>> groups = weigh_groups(torch.arange(100) % 2, n_groups=2)
+    >>> linear_information((torch.arange(100) % 2).unsqueeze(-1) + torch.zeros(100, 1), groups)
+    tensor(1.)
+    """
+    weight, directions = groups.prior @ groups.row_weights, max(groups.prior.shape[-1] - 1, 1)  # (n,): shares of rows
+    indicators = (groups.row_weights > 0).to(x.dtype).mT - groups.prior  # (n, K)
+    left = _left_out_residuals(_standardised(x, weight), indicators, weight)
+    explained = (weight.unsqueeze(-1) * (indicators.square() - left.square())).sum(-2) / groups.prior.clamp(min=1e-6)
+    phi = explained.sum(-1).clamp(min=0) / directions
+    bits = torch.log2((1 - phi).clamp(min=1e-6)) * (directions / -2)
+    return torch.minimum(bits, torch.special.entr(groups.prior).sum(-1) / math.log(2))
+
+
+def _left_out_residuals(z: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    """Return what a ridge regression of centred targets (n, K) on z (n, d) misses of a row, fitted to the rest."""
+    weighted = weight.unsqueeze(-1) * z
+    inverse = torch.linalg.inv(z.mT @ weighted + RIDGE * torch.eye(z.shape[-1], dtype=z.dtype, device=z.device))
+    missed = target - z @ (inverse @ (weighted.mT @ target))
+    leverage = weight + ((z @ inverse) * weighted).sum(-1)
+    return missed / (1 - leverage).clamp(min=1e-3).unsqueeze(-1)
+
+
+def _standardised(x: Tensor, weight: Tensor) -> Tensor:
+    """Return x (n, d) with mean 0 and variance 1 of every column; constant ones stay 0."""
+    x = x - weight @ x
+    variance = weight @ x.square()
+    return x / (variance + 1e-6 * variance.mean() + 1e-12).sqrt()

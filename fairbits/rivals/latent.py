@@ -1,31 +1,104 @@
-"""What the methods with a Gaussian representation share."""
+"""Normal distributions that networks give, in bits, and the base of the methods with such a representation."""
 
-from typing import ClassVar
+import math
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairbits.estimators.base import InvariantClassifier
 from fairbits.estimators.cells import weigh_cells
 from fairbits.estimators.settings import setting
 from fairbits.information import WeighedGroups
+from fairbits.nn.extractors import dense_layers
 from fairbits.training import Batch
+
+LOG_VARIANCES = (-6.0, 4.0)  # limits of every normal a network gives, which keep exponentials and their gradients small
+
+
+class Normal(NamedTuple):
+    """Independent normal distributions, one for each entry."""
+
+    mean: Tensor
+    log_variance: Tensor
+
+    def draw(self, uniforms: Tensor) -> Tensor:
+        """Return one draw, by uniforms of the same shape."""
+        return self.mean + torch.exp(self.log_variance / 2) * normal_quantiles(uniforms)
+
+    def bits(self, x: Tensor) -> Tensor:
+        """Return -log2 of the density of rows x, summed over columns.  (n, d) -> (n,)"""
+        square = (x - self.mean).square() * torch.exp(-self.log_variance)
+        return (square + self.log_variance + math.log(2 * math.pi)).sum(-1) / (2 * math.log(2))
+
+
+def normal_quantiles(uniforms: Tensor) -> Tensor:
+    """Turn uniforms in [0, 1) into standard normals.
+
+    >>> normal_quantiles(torch.tensor([0.5, 0.975])).round(decimals=2)
+    tensor([0.0000, 1.9600])
+    """
+    return math.sqrt(2) * torch.erfinv((2 * uniforms - 1).clamp(-1 + 1e-6, 1 - 1e-6))
+
+
+def divergence(q: Normal, p: Normal | None = None) -> Tensor:
+    """Return KL(q || p) of every row in bits, summed over columns; p is N(0, 1) unless given.  (n,)
+
+    >>> divergence(Normal(torch.ones(1, 2), torch.zeros(1, 2))) * math.log(2)
+    tensor([1.])
+    """
+    mean, log_variance = (0, torch.zeros_like(q.log_variance)) if p is None else p
+    log_ratio = q.log_variance - log_variance
+    square = (q.mean - mean).square() * torch.exp(-log_variance)
+    return (log_ratio.exp() - 1 - log_ratio + square).sum(-1) / (2 * math.log(2))
+
+
+class NormalLayers(nn.Module):
+    """Dense layers that give a normal: its mean, and its log-variance within limits."""
+
+    def __init__(self, sizes: Sequence[int], n_outputs: int):
+        super().__init__()
+        self.hidden = dense_layers(sizes)
+        self.mean = nn.Linear(sizes[-1], n_outputs)
+        self.log_variance = nn.Linear(sizes[-1], n_outputs)
+
+    def forward(self, *parts: Tensor) -> Normal:
+        hidden = self.hidden(torch.cat(parts, -1))
+        return Normal(self.mean(hidden), self.log_variance(hidden).clamp(*LOG_VARIANCES))
+
+
+class ColumnDecoder(nn.Module):
+    """Dense layers that give a normal of variance 1 for each column of x, which should be of the order of 1.
+
+    Learnt variances fit better but work worse: they make the rarest category of a table as important as its columns of
+    numbers, and the representation is spent on such categories.
+    """
+
+    def __init__(self, sizes: Sequence[int], n_columns: int):
+        super().__init__()
+        self.hidden = dense_layers(sizes)
+        self.mean = nn.Linear(sizes[-1], n_columns)
+
+    def forward(self, *parts: Tensor) -> Normal:
+        mean = self.mean(self.hidden(torch.cat(parts, -1)))
+        return Normal(mean, torch.zeros_like(mean))
 
 
 class LatentClassifier(TransformerMixin, InvariantClassifier):
     """Base of the methods whose representation z is drawn from a normal distribution that the network gives.
 
-    Predictions use its mean: a function of the row, like all predictions, about which a statement about z says nothing.
+    Predictions use its mean, a function of the row; a statement about the drawn z does not cover them.
 
     Parameters
     ----------
     latent_size : numbers per row
-    representation : what `transform` returns: "sampled" is one draw of z, which is what the loss is about; "mean" is
-        its mean, which may tell far more
+    representation : what `transform` returns: "sampled" is one draw of z, which the loss is about; "mean" is its mean,
+        which may reveal far more
 
     The other parameters are those of all methods; see `InvariantClassifier`.
     """
@@ -37,14 +110,14 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
 
     def criterion(self, terms: dict[str, Tensor], scalars: dict[str, Tensor]) -> Tensor:
         """Return what chooses the epoch, of the terms on validation rows."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how to choose an epoch.")
+        raise NotImplementedError(f"{type(self).__name__} does not define how to choose an epoch.")
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[WeighedGroups, ...]:
         """Weigh the groups of every sensitive column."""
         return tuple(groups for (groups,) in weigh_cells(y, s, weight, self.group_sizes))
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The loss with noise that is the same at every epoch, but the cross-entropy is that of the predictions."""
+        """Return the loss, with noise that is the same at every epoch and the cross-entropy of the predictions."""
         terms, probabilities = self.loss(net, batch, scalars), net.probabilities(batch.x)
         smallest = torch.finfo(probabilities.dtype).tiny
         terms["cross_entropy"] = self.cross_entropy(probabilities.clamp(min=smallest).log(), batch)

@@ -1,4 +1,4 @@
-"""LearnedMixin+H: the network learns what is left to say once the groups have spoken."""
+"""LearnedMixin+H: the network learns what the groups alone cannot predict."""
 
 import math
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ from fairbits.training import Batch, Schedule
 
 
 class LearnedMixinClassifier(VanillaClassifier):
-    """Train the network in an ensemble with what the groups say about the label (LearnedMixin+H, Clark et al. 2019).
+    """Train the network in an ensemble with a model of the groups alone (LearnedMixin+H, Clark et al. 2019).
 
-    Minimise (1 - gamma) CE(f) + gamma (CE(log p_f + a(x) b) + entropy_weight H(a(x) b)), in bits. The groups say
-    b = log p(y|s) / p(y), and a(x) = softplus(w h(x) + c), of the last hidden layer h, is how far to trust them; H is
-    the entropy of the softmax of a(x) b and keeps a(x) from vanishing. Only f predicts.
+    Minimise (1 - gamma) CE(f) + gamma (CE(log p_f + a(x) b) + entropy_weight H(a(x) b)), in bits. The model of the
+    groups is b = log p(y|s) / p(y); a(x) = softplus(w h(x) + c), of the last hidden layer h, is how far to trust it; H
+    is the entropy of the softmax of a(x) b and keeps a(x) from vanishing. Only f predicts.
 
-    The best biased model of the groups is the table p(y|s) of the training rows, all columns together and one uniform
-    row added to each combination; it is computed, not trained. The published version has b = log p(y|s). That is the
-    same where classes are equally frequent; elsewhere f would lose the base rate too, which is not the groups' doing.
+    The best model of the groups is the table p(y|s) of the training rows, all columns together and one uniform row
+    added to each combination; it is computed, not trained. The published version has b = log p(y|s). That is the same
+    where classes are equally frequent; elsewhere f would also lose the base rate, which does not come from the groups.
 
     Parameters
     ----------

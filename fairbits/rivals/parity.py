@@ -19,8 +19,8 @@ class ParityClassifier(PenalisedClassifier):
       move towards each other
     - "absolute": sum_k p_k |m_k - m|, the usual one in the literature
 
-    The groups of a batch differ by chance, and to pay for that would teach the network to say the same of everybody:
-    the two squares are freed of this bias, the absolute difference is not.
+    The groups of a batch also differ by chance. Penalising that would push the network towards constant predictions, so
+    the two squares are corrected for this bias; the absolute difference is not.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the methods share that add a penalty on the groups' differences to a plain network."""
+"""The base of the methods that add a penalty on the differences between groups to a plain network."""
 
 from typing import ClassVar, NamedTuple
 
@@ -37,7 +37,7 @@ class PenalisedClassifier(VanillaClassifier):
 
     def penalty(self, out: HiddenOutput, groups: WeighedGroups) -> Tensor:
         """Return how far the groups differ in what the network computes."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it penalises.")
+        raise NotImplementedError(f"{type(self).__name__} does not define its penalty.")
 
     @property
     def stratify_by_label(self) -> bool:
@@ -70,10 +70,10 @@ class GroupVariance(NamedTuple):
 
 
 def group_variance(products: Tensor, squares: Tensor, groups: WeighedGroups) -> GroupVariance:
-    """Take the variance of rows apart, given the products of the groups' means (K, K) and each mean square (K,).
+    """Split the variance of rows, given the products of the groups' means (K, K) and each group's mean square (K,).
 
-    That is all that is needed of the rows, be they numbers, vectors or features of a kernel. The groups of a batch
-    differ by chance: by their means' variances, estimated from the variance within (`chance`; unbiased).
+    Rows may be numbers, vectors or features of a kernel. `chance` is the unbiased estimate, from the variance within
+    groups, of how far the groups of a batch differ by chance.
     """
     prior, own = groups.prior, products.diagonal(dim1=-2, dim2=-1)
     overall = (prior @ products * prior).sum(-1)

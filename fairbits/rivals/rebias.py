@@ -12,7 +12,7 @@ from fairbits.estimators.settings import setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.nn import HiddenOutput, Inputs
 from fairbits.nn.extractors import ConvolutionalFeatures
-from fairbits.rivals.kernels import gaussian_kernel, hsic
+from fairbits.rivals.hsic import gaussian_kernel, hsic
 from fairbits.training import Batch
 
 VALIDATION_ROWS = 2048  # the HSIC costs the square of the rows
@@ -22,9 +22,9 @@ class ReBiasClassifier(VanillaClassifier):
     """Learn features independent of those of a biased model that sees too little (ReBias, Bahng et al. 2020).
 
     min over f of CE(f) + gamma HSIC(f, g), and in turn min over g of CE(g) - gamma HSIC(f, g), with cross-entropies in
-    bits and the HSIC of Gaussian kernels on both models' last hidden layers. Only f predicts. What g can see counts as
-    the bias: for images its receptive field is small (colour, texture), for tables it is linear. The sensitive features
-    are not used: the fit does not need them, and does not protect them unless g sees little else.
+    bits and the HSIC of Gaussian kernels on both models' last hidden layers. Only f predicts. Whatever g can see counts
+    as the bias: for images its receptive field is small (colour, texture), for tables it is linear. The fit does not
+    use the sensitive features, and protects them only if g sees little else.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""RUBi: rows whose label the groups alone foretell teach the network less."""
+"""RUBi: the network learns less from rows whose label the groups alone predict."""
 
 from typing import ClassVar
 
@@ -14,11 +14,11 @@ from fairbits.training import Batch, Schedule
 
 
 class RUBiClassifier(VanillaClassifier):
-    """Mask the network's logits by what the groups alone say about the label (RUBi, Cadene et al. 2019).
+    """Mask the network's logits by the predictions of the groups alone (RUBi, Cadene et al. 2019).
 
     Minimise (1 - gamma) CE(f) + gamma CE(f * sigmoid(g)) + CE(g), in bits: f are the network's logits of x, g those of
     a linear model of the one-hot groups, which learns by its own term only: no gradient reaches it through the mask.
-    Only f predicts. It is trained under a mask below 1, so its probabilities are surer than the labels warrant.
+    Only f predicts. It is trained under a mask below 1, so its probabilities are overconfident.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class RUBiClassifier(VanillaClassifier):
 
     @torch.no_grad()
     def initialise(self, net, y: Tensor, s: Tensor, weight: Tensor) -> None:
-        """Start the biased branch where it is bound for, with logits that sum to 0: steps from 0 there take long."""
+        """Start the biased branch near its optimum, with logits that sum to 0; training from 0 would take long."""
         if self.groups_:
             columns = [(s[:, c : c + 1], [len(names)]) for c, names in enumerate(self.groups_)]
             said = [what_groups_say(y, column, weight, size, len(self.classes_)) for column, size in columns]
@@ -66,7 +66,7 @@ class RUBiClassifier(VanillaClassifier):
         }
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The loss without the biased branch's own term, in which f has no part."""
+        """Return the loss without the biased branch's own term, in which f has no part."""
         terms = super().evaluate(net, batch, scalars)
         if self.groups_:
             terms["total"] = terms["total"] - terms["biased_cross_entropy"]

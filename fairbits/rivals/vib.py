@@ -1,4 +1,4 @@
-"""VIB: an information bottleneck that forgets S without an adversary."""
+"""VIB: an information bottleneck that hides S without an adversary."""
 
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
@@ -10,8 +10,7 @@ from fairbits.estimators.base import log_softmax
 from fairbits.estimators.settings import tunable
 from fairbits.nn import Inputs, feature_layers
 from fairbits.nn.group_columns import flat_columns, indicators, n_columns
-from fairbits.rivals.latent import LatentClassifier
-from fairbits.rivals.variational import ColumnDecoder, Normal, NormalLayers, divergence
+from fairbits.rivals.latent import ColumnDecoder, LatentClassifier, Normal, NormalLayers, divergence
 from fairbits.training import Batch
 
 
@@ -24,7 +23,7 @@ class VIBOutput(NamedTuple):
 
 
 class VIBNet(nn.Module):
-    """Encoder q(z|x), which is never told S; decoder p(x|z,s), which is; head p(y|z)."""
+    """Encoder q(z|x), which does not read S; decoder p(x|z,s), which does; head p(y|z)."""
 
     def __init__(
         self,
@@ -72,9 +71,9 @@ class VIBClassifier(LatentClassifier):
         E[-log2 p(y|z)] + beta rate + gamma (rate + E[-log2 p(x|z,s)])
 
     The last bracket is what can be moved of  I(Z;S) <= I(Z;X) - H(X|S) + E[-log2 p(x|z,s)],  I(Z;X) <= rate: the rate
-    charges for all that Z tells, and a decoder that is told S refunds what it could not know from S. H(X|S) is a
-    constant of the data and unknown, so the "bound" of the history has no zero. With gamma 0 this is the deep
-    variational information bottleneck (Alemi et al. 2017).
+    is the price of all information in Z, and the decoder, which reads S, gives back what S does not explain. H(X|S) is
+    an unknown constant of the data, so only differences of the "bound" in the history have a meaning. With gamma 0 this
+    is the deep variational information bottleneck (Alemi et al. 2017).
 
     Differences from the published version: the rate bounds I(Z;X), not the mean divergence of pairs of rows; p(x|z,s)
     is Gaussian with variance 1 for every column, or pixel, so columns should be standardised. The epoch is chosen by
@@ -82,7 +81,7 @@ class VIBClassifier(LatentClassifier):
 
     Parameters
     ----------
-    gamma : weight of the bound on I(Z;S); the reconstruction is a sum over columns, so fewer columns ask for more
+    gamma : weight of the bound on I(Z;S); the reconstruction is a sum over columns, so fewer columns need a larger one
     beta : weight of the rate alone
 
     The other parameters are those of `LatentClassifier`.

@@ -4,16 +4,21 @@ import random
 import struct
 import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
-from paper_records import everything, reference, scores, search
+from paper_records import everything, one_kind_each, reference, scores, search
 
-from fairbits.lab.paper import write_paper
-from fairbits.lab.paper.charts.image_figure import contact_sheet, png
-from fairbits.lab.paper.charts.paper_style import mark_of
-from fairbits.lab.paper.charts.tradeoff_figure import _without_far_constant, mean_points
+from fairbits.lab.paper import LATEX_HEAD, paper_sections, write_paper
+from fairbits.lab.paper.biased_images import contact_sheet, png
+from fairbits.lab.paper.fold_estimates import mean_points
+from fairbits.lab.paper.paper_style import mark_of
 from fairbits.lab.paper.record_frames import tuned_scores
+from fairbits.lab.paper.tuned_methods import without_far_constant
+from fairbits.lab.paper_page import write_lab_report
+from fairbits.report.text_tables import latex, markdown
+from fairbits.storage import append_record, read_runs
 
 COMPAS = ("complexity", "plane", "representation", "stability", "tradeoff")
 NAMES = ["biased-mnist", *(f"compas-{part}" for part in COMPAS)]
@@ -57,6 +62,32 @@ def test_one_fold_of_one_method_is_enough(tmp_path):
     assert "±" not in (tmp_path / "tables.md").read_text().split("Mean over")[0]
 
 
+def test_the_published_tables_are_those_of_the_published_records():
+    (folder,) = (Path(__file__).parents[2] / "results").glob("????-??-??_*")
+    sections = paper_sections(read_runs(folder / "records.jsonl"))
+    tables = [table for section in sections for table in section.tables]
+    assert (folder / "tables.tex").read_text() == "\n\n".join([LATEX_HEAD, *map(latex, tables)]) + "\n"
+    words = (folder / "tables.md").read_text()
+    assert [table.title for table in tables if markdown(table) not in words] == []
+
+
+@pytest.mark.parametrize("kind", one_kind_each())
+def test_one_kind_of_run_alone_has_tables_figures_and_a_page(kind, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRBITS_DATA", str(tmp_path))
+    records = one_kind_each()[kind]
+    for record in records:
+        append_record(tmp_path / "records.jsonl", record)
+    names = [file.name for file in write_lab_report(tmp_path)]
+    assert names[:2] == ["tables.md", "tables.tex"]
+    assert names[-1] == "report.html"
+    figures = [name for name in names if name.endswith(".png")]
+    assert bool(figures) == (kind != "bound")  # its frontier is drawn beneath tuned methods, and there are none
+    assert ("compas-representation.png" in figures) == kind.startswith(("logistic", "search"))
+    assert records[0]["run"]["name"] in (tmp_path / "tables.md").read_text()
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("data:image/svg+xml") == len(figures)
+
+
 def test_without_records_there_is_a_sentence(tmp_path):
     assert [file.name for file in write_paper([], tmp_path)] == ["tables.md", "tables.tex"]
     assert (tmp_path / "tables.md").read_text() == "No records yet.\n"
@@ -79,9 +110,9 @@ def test_the_constant_predictor_is_left_out_where_it_would_take_the_picture():
     far = [search("BinaryMI", fold, scores(0.9 + 0.01 * fold, 0.1)) for fold in range(2)]
     near = [search("AdvCls", 0, scores(0.55, 0.1))]
     constant = [reference("constant", 0, scores(0.5, 0.0))]
-    assert "constant" not in set(_without_far_constant(tuned_scores([*far, *constant])).method)
-    assert "constant" in set(_without_far_constant(tuned_scores([*far, *near, *constant])).method)
-    assert len(_without_far_constant(tuned_scores(constant))) == 1
+    assert "constant" not in set(without_far_constant(tuned_scores([*far, *constant])).method)
+    assert "constant" in set(without_far_constant(tuned_scores([*far, *near, *constant])).method)
+    assert len(without_far_constant(tuned_scores(constant))) == 1
 
 
 def test_error_bars_end_within_0_and_1():

@@ -8,9 +8,9 @@ import pytest
 from paper_records import scores, search
 from scipy import stats
 
-from fairbits.lab.paper.estimates_of_folds import Estimate, correlation, estimate, rank_correlation, verdict
+from fairbits.lab.paper.fold_estimates import Estimate, correlation, estimate, rank_correlation, verdict
 from fairbits.lab.paper.record_frames import in_order, tuned_scores
-from fairbits.lab.paper.tradeoff_tables import in_rank, paired_difference
+from fairbits.lab.paper.tuned_methods import in_rank, paired_difference
 
 
 @pytest.mark.parametrize("n", [2, 3, 9])
@@ -38,9 +38,9 @@ def test_text_rounds_to_no_negative_zero():
     [
         (-0.2, 0.1, "ahead"),
         (0.2, 0.1, "behind"),
-        (-0.1, 0.1, "not told apart"),
-        (0.05, 0.1, "not told apart"),
-        (0.0, 0.0, "not told apart"),
+        (-0.1, 0.1, "not distinguishable"),
+        (0.05, 0.1, "not distinguishable"),
+        (0.0, 0.0, "not distinguishable"),
         (-0.2, math.nan, "no interval"),
     ],
 )

@@ -2,9 +2,8 @@
 
 from paper_records import drawn, reference, scores, search, strengths
 
-from fairbits.lab.paper.limit_tables import within_limits
-from fairbits.lab.paper.overview_table import overview
-from fairbits.lab.paper.tradeoff_tables import tradeoff
+from fairbits.lab.paper.method_frontiers import overview, within_limits
+from fairbits.lab.paper.tuned_methods import tradeoff
 
 
 def falling(value, fold):

@@ -6,13 +6,14 @@ import pytest
 from paper_records import BETAS, GAMMAS, drawn, scores, strengths
 from scipy import stats
 
-from fairbits.lab.paper.charts.strength_figure import spline
-from fairbits.lab.paper.stability_tables import complexity, stability
-from fairbits.lab.paper.strength_tables import (
+from fairbits.lab.paper.strength_paths import (
+    complexity,
     correlations,
     frontiers,
     one_depth_each,
     several_depths_each,
+    spline,
+    stability,
     strength_scores,
 )
 

@@ -6,10 +6,10 @@ import pytest
 from paper_records import drawn, everything, image, plane, reference, scores, search
 
 from fairbits.lab.paper import PARTS
-from fairbits.lab.paper.image_tables import biased_mnist
-from fairbits.lab.paper.plane_tables import plane as plane_sections
-from fairbits.lab.paper.representation_tables import representation
-from fairbits.lab.paper.tradeoff_tables import tradeoff
+from fairbits.lab.paper.biased_images import biased_mnist
+from fairbits.lab.paper.forest_views import representation
+from fairbits.lab.paper.information_paths import plane as plane_sections
+from fairbits.lab.paper.tuned_methods import tradeoff
 from fairbits.report.text_tables import Table, escape, latex, markdown
 
 SPECIAL = Table(

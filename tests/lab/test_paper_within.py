@@ -3,7 +3,7 @@
 import pytest
 from paper_records import reference, scores, strengths
 
-from fairbits.lab.paper.limit_tables import within_limits
+from fairbits.lab.paper.method_frontiers import within_limits
 
 GPA = {0.0: 0.3, 0.5: 0.12, 1.0: 0.02}
 AUC = {0.0: 0.8, 0.5: 0.7, 1.0: 0.5}

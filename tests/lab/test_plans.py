@@ -1,13 +1,14 @@
 """Plans: what they expand to, what identifies a run, and what is said of a bad one."""
 
+from pathlib import Path
+
 import pytest
 
 from fairbits import estimators
+from fairbits.lab.harness import Folder, reproduce
 from fairbits.lab.plan_files import read_plan, shipped_plans
-from fairbits.lab.run_folder import Folder
 from fairbits.lab.run_settings import RUN, Method
 from fairbits.lab.runs import estimator_of
-from fairbits.lab.workers import reproduce
 
 PLAN = """
 title = "small"
@@ -101,6 +102,17 @@ def test_shipped_plans_name_settings_that_their_estimators_take(name):
             assert hasattr(estimator, run.method.strength)
 
 
+def test_every_run_of_the_shipped_plans_has_its_published_record():
+    """Hashes are names of results: if they change, published results are lost."""
+    (folder,) = (Path(__file__).parents[2] / "results").glob("????-??-??_*")
+    done = Folder(folder).read()
+    assert len(done) == 269
+    runs = {run.hash: run for name in shipped_plans() for run in read_plan(name).runs}
+    assert not set(runs) - set(done)
+    for hash_, run in runs.items():
+        assert run.model_dump(mode="json") == done[hash_]["run"]
+
+
 def test_the_paper_is_all_there():
     assert {"compas", "adult", "bank", "biased-mnist", "stability", "complexity", "representations"} <= set(
         shipped_plans()
@@ -127,7 +139,7 @@ def test_the_paper_is_all_there():
         (("fold = [0, 1, 2]", "fold = 3"), "fold=3 is none of 3 folds"),
         (("fold = [0, 1, 2]", "fold = -1"), "fold"),
         (("fold = [0, 1, 2]", "fold = 0\nfolds = 1"), "folds"),
-        (("fold = [0, 1, 2]", 'fold = 0\nsampler = "gp"'), "set trials_at_once=1"),
+        (("fold = [0, 1, 2]", 'fold = 0\nsampler = "gp"'), "Set trials_at_once=1"),
         (("trials = 16", "trails = 16"), r"defaults has \['trails'\]"),
         (("quick", "quik"), r"has \['quik'\]; a plan has title"),
         (("{ trials = 8, fold = 0 }", "8"), "are tables of names and values"),

@@ -6,14 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from fairbits.commands import main
+from fairbits.lab.harness import Folder, reproduce
 from fairbits.lab.plan_files import read_plan
-from fairbits.lab.run_folder import Folder
 from fairbits.lab.run_settings import Method
-from fairbits.lab.workers import reproduce
 
 PLAN = """
 title = "small"
@@ -118,6 +118,33 @@ def test_killed_in_a_fit_in_a_search_and_in_writing_it_ends_the_same(uninterrupt
     output = command.finish()
     assert "torn line" in output
     assert command.results() == uninterrupted[0].results()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes in /proc")
+def test_stopped_by_ctrl_c_it_leaves_no_worker_behind(tmp_path):
+    command = Command(tmp_path)
+    process = command.start()
+    while not command.batches():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert workers
+    process.send_signal(signal.SIGINT)  # to the command alone, not to its workers
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stopped" in out
+    until = time.monotonic() + 30
+    while any(map(at_work, workers)):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def at_work(pid):
+    """Say whether a process runs: one that has ended has no command, or no folder."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
 
 
 def test_killed_in_the_middle_of_a_line_it_ends_the_same(uninterrupted, tmp_path):

@@ -11,7 +11,7 @@ from small import BRIEF, N, S, X, Y
 
 from fairbits import BinaryMIClassifier, HSICClassifier, Schedule
 from fairbits.lab.tuning import Layers, Objective, SearchRange, Trial, TunedClassifier, best_trial
-from fairbits.lab.tuning.space import distributions, search_space, settings_of
+from fairbits.lab.tuning.search_space import distributions, search_space, settings_of
 from fairbits.lab.tuning.tuned import pareto_set
 
 HSIC = HSICClassifier(hidden_sizes=(4,), max_epochs=4, schedule=Schedule(min_steps=0))
@@ -90,12 +90,12 @@ def test_nothing_but_failures_is_said():
     ("settings", "words"),
     [
         ({"objective": "best"}, "objective='best' must be one of 'paper'"),
-        ({"objective": "constrained"}, "max_leakage is the limit"),
-        ({"max_leakage": 0.1}, "max_leakage is the limit"),
+        ({"objective": "constrained"}, r"max_leakage=.* is the limit"),
+        ({"max_leakage": 0.1}, r"max_leakage=.* is the limit"),
         ({"objective": "pareto", "leakage": "nonsense"}, "leakage='nonsense' is not among"),
         ({"sampler": "grid"}, "sampler='grid'"),
         ({"sampler": "gp"}, "one trial at a time"),
-        ({"n_trials": 0}, "n_trials=0 must be a whole number, at least 1"),
+        ({"n_trials": 0}, "n_trials=0 must be a whole number,? at least 1"),
         ({"trials_at_once": 1.5}, "trials_at_once=1.5"),
         ({"random_state": None}, "random_state=None"),
         ({"space": {"gama": (1, 2)}}, r"space names \['gama'\]"),
@@ -107,7 +107,7 @@ def test_nonsense_gets_a_sentence(settings, words):
 
 
 def test_a_search_needs_groups():
-    with pytest.raises(ValueError, match="sensitive_features is None"):
+    with pytest.raises(ValueError, match="sensitive_features=None"):
         tuned().fit(X, Y, sensitive_features=None)
 
 

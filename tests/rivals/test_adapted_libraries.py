@@ -82,7 +82,7 @@ def test_chances_are_those_of_fairlearn_s_thresholds():
 def test_predictions_must_be_told_the_groups():
     X, _, s = problem()
     for predict in (fitted("thresholds").predict_proba, fitted("thresholds").predict):
-        with pytest.raises(ValueError, match="must be told the group of every row"):
+        with pytest.raises(ValueError, match="needs the group of every row"):
             predict(X)
     with pytest.raises(ValueError, match="unseen in fit"):
         fitted("thresholds").predict(X, sensitive_features=s + 1)

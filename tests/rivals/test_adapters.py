@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import cross_validate
 
+from fairbits.errors import MissingExtraError
 from fairbits.estimators.held_out import held_out_scores
 from fairbits.metrics import discrimination
 
@@ -152,7 +153,7 @@ def test_whole_weights_are_copies_and_others_are_refused(name):
     model = brief(name).fit(X, y, sensitive_features=s, sample_weight=weight)
     copies = brief(name).fit(X[rows], y[rows], sensitive_features=s[rows])
     np.testing.assert_array_equal(chances(model, X, s), chances(copies, X, s))
-    with pytest.raises(ValueError, match=r"sample_weight must be whole numbers .*; \w+'s \w+ takes no others\.$"):
+    with pytest.raises(ValueError, match=r"^\w+'s \w+ takes only whole numbers as weights: the copies of each row\.$"):
         brief(name).fit(X, y, sensitive_features=s, sample_weight=1 + weight / 7)
 
 
@@ -161,7 +162,7 @@ def test_what_it_cannot_do_is_one_sentence(name):
     X, y, s = problem(n=150)
     with pytest.raises(ValueError, match=r"^y has 3 classes, \[0, 1, 2\]; \w+'s \w+ takes two\.$"):
         rival(name).fit(X, np.arange(150) % 3, sensitive_features=s)
-    with pytest.raises(ValueError, match=r"^sensitive_features is None; \w+'s \w+ needs the columns to protect\.$"):
+    with pytest.raises(ValueError, match=r"^sensitive_features=None .*: \w+'s \w+ needs the columns to protect\.$"):
         rival(name).fit(X, y)
     with pytest.raises(ValueError, match="min_group_size=0 must be a whole number at least 1"):
         rival(name, min_group_size=0).fit(X, y, sensitive_features=s)
@@ -173,7 +174,7 @@ def test_a_missing_library_is_named_with_the_remedy(name, monkeypatch):
     model, library = rival(name), "aif360" if name == "lfr" else "fairlearn"
     for module in [module for module in sys.modules if module.split(".")[0] == library] + [library]:
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"^{library} is not installed: pip install 'fairbits\[compare\]'$"):
+    with pytest.raises(MissingExtraError, match=rf"{library} .* not installed. pip install 'fairbits\[compare\]'"):
         model.fit(X, y, sensitive_features=s)
 
 

@@ -14,7 +14,7 @@ from fairbits import AdversarialClassifier
 from fairbits.encoding import TableEncoder
 from fairbits.estimators import MissingSensitiveFeaturesWarning, VanillaClassifier, fit_stack
 from fairbits.information import weigh_groups
-from fairbits.rivals.linear_probe import linear_information
+from fairbits.rivals.adversarial import linear_information
 from fairbits.training import Batch
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.func import grad, vmap
 
-from fairbits.rivals.kernels import centred, gaussian_kernel, hsic, unbiased_hsic
+from fairbits.rivals.hsic import centred, gaussian_kernel, hsic, unbiased_hsic
 
 MEASURES = [hsic, unbiased_hsic]
 

@@ -11,8 +11,7 @@ from sklearn.model_selection import cross_val_predict
 from fairbits import HSICClassifier, ParityClassifier
 from fairbits.estimators import MissingSensitiveFeaturesWarning, VanillaClassifier, fit_stack
 from fairbits.information import weigh_groups
-from fairbits.rivals.hsic import normalised_hsic
-from fairbits.rivals.kernels import gaussian_kernel, hsic
+from fairbits.rivals.hsic import gaussian_kernel, hsic, normalised_hsic
 from fairbits.rivals.parity import parity_gap
 from fairbits.rivals.penalised import group_variance
 from fairbits.training import Batch

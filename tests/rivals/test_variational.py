@@ -15,8 +15,8 @@ from fairbits import VFAEClassifier, VIBClassifier
 from fairbits.estimators import VanillaClassifier, fit_stack
 from fairbits.information import weigh_groups
 from fairbits.nn.group_columns import GroupCells
-from fairbits.rivals.fourier import FourierFeatures, mean_discrepancy, standardised
-from fairbits.rivals.variational import LOG_VARIANCES, ColumnDecoder, Normal, NormalLayers, divergence, normal_quantiles
+from fairbits.rivals.latent import LOG_VARIANCES, ColumnDecoder, Normal, NormalLayers, divergence, normal_quantiles
+from fairbits.rivals.vfae import FourierFeatures, mean_discrepancy, standardised
 from fairbits.training import Batch
 
 BOTH = [VFAEClassifier, VIBClassifier]

@@ -11,6 +11,7 @@ from fairbits.metrics import paper_objective
 REFERENCES = ("constant", "logistic regression")
 ONE_DRAW = ", one draw"  # after the name of a method: how the paper predicts
 TUNED_ON_ONE_DRAW = " tuned on one draw"
+OURS = tuple(f"{name}{how}" for name in ("BinaryBernoulli", "BinaryMI") for how in ("", ONE_DRAW, TUNED_ON_ONE_DRAW))
 FOLD = ["seed", "folds", "fold"]  # what identifies external test rows
 SCORES = ["auc", "gpa", "audc", "discrimination", "one_draw_auc", "one_draw_gpa", "information"]
 Record = dict[str, Any]
@@ -35,17 +36,17 @@ def method_of(run: dict[str, Any]) -> str:
     return run["name"] if objective == "paper" else f"{run['name']} ({objective})"
 
 
-def tuned(records: Iterable[Record]) -> list[Record]:
-    """Return the references and searches, one per dataset, method and external fold: that of the most trials."""
-    return _one_each(of_kind(records, "reference", "search"), ["dataset", *FOLD], "trials")
-
-
-def _one_each(records: list[Record], names: list[str], most: str) -> list[Record]:
+def one_each(records: list[Record], names: list[str], most: str) -> list[Record]:
     """Return one record per method and value of named settings, that with the most of another setting, sorted."""
     kept = {}
     for record in sorted(records, key=lambda r: r["run"].get(most, 0)):
         kept[method_of(record["run"]), *(record["run"][name] for name in names)] = record
     return [kept[key] for key in sorted(kept)]
+
+
+def tuned(records: Iterable[Record]) -> list[Record]:
+    """Return the references and searches, one per dataset, method and external fold: that of the most trials."""
+    return one_each(of_kind(records, "reference", "search"), ["dataset", *FOLD], "trials")
 
 
 def tuned_scores(records: Iterable[Record]) -> pd.DataFrame:
@@ -72,55 +73,8 @@ def tuned_scores(records: Iterable[Record]) -> pd.DataFrame:
 
 
 def with_one_draw(scores: pd.DataFrame) -> pd.DataFrame:
-    """Add the predictions from one drawn code as methods of their own, but where one draw is what is predicted."""
+    """Add the predictions from one drawn code as methods of their own, except where they are the prediction already."""
     drawn = scores[scores.one_draw_auc.notna() & ~scores.method.str.endswith(TUNED_ON_ONE_DRAW)]
     auc, gpa = drawn.one_draw_auc, drawn.one_draw_gpa
     drawn = drawn.assign(method=drawn.method + ONE_DRAW, auc=auc, gpa=gpa, fair=1 - gpa, distance=1 - auc + gpa)
     return pd.concat([scores, drawn], ignore_index=True)
-
-
-def views(records: Iterable[Record]) -> pd.DataFrame:
-    """Return what a forest finds of S: a row per dataset, method, fold and view of the representation.
-
-    `told` is the AUC of S, `hidden` is 1 - ADRG; the view that is handed on is the first of a method.
-    """
-    rows = [
-        {
-            "dataset": r["run"]["dataset"],
-            "method": method_of(r["run"]),
-            **{name: r["run"][name] for name in FOLD},
-            "view": view,
-            "place": place,
-            "hidden": 1 - found["adrg"],
-            "told": found["auc_of_s"],
-            "auc": r["result"]["test"]["auc"],
-            "one_draw_auc": r["result"]["test"].get("one_draw_auc", float("nan")),
-        }
-        for r in tuned(records)
-        for place, (view, found) in enumerate(r["result"].get("representation", {}).items())
-    ]
-    columns = ["dataset", "method", *FOLD, "view", "place", "hidden", "told", "auc", "one_draw_auc"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def planes(records: Iterable[Record]) -> pd.DataFrame:
-    """Return what codes tell in training, bits: a row per dataset, method, gamma, seed and epoch; the longest runs."""
-    names = ["dataset", "gamma", "seed"]
-    rows = [
-        {"method": r["run"]["name"], **{name: r["run"][name] for name in names}, "epoch": number, **epoch}
-        for r in _one_each(of_kind(records, "plane"), names, "epochs")
-        for number, epoch in enumerate(r["result"]["epochs"], 1)
-    ]
-    columns = ["dataset", "method", "gamma", "seed", "epoch", "about_x", "about_y", "about_s"]
-    return pd.DataFrame(rows, columns=columns).sort_values(columns[:5], ignore_index=True)
-
-
-def images(records: Iterable[Record]) -> pd.DataFrame:
-    """Return accuracies on Biased-MNIST: a row per number of epochs, method, rho and seed."""
-    columns = ["epochs", "method", "rho", "seed", "accuracy", "one_draw_accuracy", "information"]
-    rows = [
-        {"method": run["name"], **{name: run[name] for name in ("epochs", "rho", "seed")}, **result}
-        for run, result in ((r["run"], r["result"]) for r in of_kind(records, "images"))
-    ]
-    frame = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns[4:], float))
-    return frame.sort_values(columns[:4], ignore_index=True)

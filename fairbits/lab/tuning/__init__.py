@@ -1,14 +1,15 @@
-"""Bayesian optimisation of any estimator, resumable."""
+"""Bayesian optimisation of any estimator; a search can be stopped and resumed."""
 
 from importlib.util import find_spec
 
+from fairbits.errors import MissingExtraError
+
 if find_spec("optuna") is None:
-    raise ImportError("A search needs Optuna: pip install 'fairbits[experiments]'.")
+    raise MissingExtraError("A search", "experiments")
 
 from fairbits.estimators.settings import SearchRange
-from fairbits.lab.tuning.objectives import Objective
 from fairbits.lab.tuning.search import Search, Trial
-from fairbits.lab.tuning.space import Layers
+from fairbits.lab.tuning.search_space import Layers, Objective
 from fairbits.lab.tuning.tuned import TunedClassifier, best_trial
 
 __all__ = ["Layers", "Objective", "Search", "SearchRange", "Trial", "TunedClassifier", "best_trial"]

@@ -1,10 +1,10 @@
-"""A search that can be killed anywhere: batches of trials, each trained as one stack and kept in one line."""
+"""A search that can be killed at any time: each batch of trials trains as one stack and is kept in one line."""
 
 import contextlib
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,18 @@ from sklearn.base import clone
 from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
 from fairbits.estimators.held_out import held_out_scores
-from fairbits.lab.tuning.objectives import Objective
-from fairbits.lab.tuning.space import distributions, settings_of
+from fairbits.lab.tuning.search_space import Objective, distributions, settings_of
 from fairbits.metrics.prediction import prediction_scores
 from fairbits.storage import append_record, read_records
 
-STARTUP_TRIALS = 10  # at random, before the sampler learns from them
-PRUNING_TRIALS, PRUNING_EPOCHS = 16, 20  # trials before the first is given up; epochs before and between decisions
+STARTUP_TRIALS = 10  # chosen at random, before the sampler starts to learn
+PRUNING_TRIALS, PRUNING_EPOCHS = 16, 20  # trials before the first is stopped early; epochs between decisions
 STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 
 
 @dataclass
 class Trial:
-    """One setting and what became of it: "complete", "pruned" (hopeless) or "failed" (diverged)."""
+    """Settings and their outcome: "complete", "pruned" (stopped early) or "failed" (diverged)."""
 
     params: dict[str, Any]
     state: str = "complete"
@@ -41,19 +40,17 @@ class Trial:
         """The mean of every score over the folds."""
         return {name: float(np.mean([fold[name] for fold in self.scores])) for name in self.scores[0]}
 
-    @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> "Trial":
-        """Return the trial of a JSON object, whose keys are text."""
-        return cls(**{**record, "watched": {int(epoch): value for epoch, value in record["watched"].items()}})
+    def __post_init__(self) -> None:
+        self.watched = {int(epoch): value for epoch, value in self.watched.items()}  # keys are text in a record
 
 
 @dataclass(kw_only=True)
 class Search:
     """Search the settings of an estimator on folds of the data.
 
-    The trials of a batch share what makes an architecture and train, all folds of all of them, as one stack. Every
-    trial has its own sampler with a seed that depends on its number alone and looks at the batches before; so a search
-    that was killed and goes on from its records ends with the same trials as one that was not.
+    The trials of a batch share an architecture and train, with all their folds, as one stack. Every trial has its own
+    sampler: its seed depends on the trial's number alone, and it sees the earlier batches. So a search that was killed
+    and resumed from its records ends with the same trials as one that was not.
 
     Parameters
     ----------
@@ -62,8 +59,8 @@ class Search:
     folds : (training rows, test rows) of each
     at_once : trials of a batch
     sampler : "tpe" or "gp"
-    prune : give up a trial that is worse than the median at the same epoch; needs objective and selection "paper"
-    records : file of the finished batches, None keeps nothing
+    prune : stop a trial that is worse than the median at the same epoch; needs objective and selection "paper"
+    records : file of the finished batches; None keeps nothing
     """
 
     estimator: Any
@@ -83,15 +80,14 @@ class Search:
     def run(self, n_trials: int, on_trials: Callable[[list[Trial]], None] | None = None) -> list[Trial]:
         """Return the first `n_trials`, in whole batches: those of the records, then new ones.
 
-        More than that in the records are left alone: a search for few ends the same whether or not one for many was
-        there before.
+        Further trials in the records are ignored: a short search ends the same whether or not a longer one ran before.
         """
         trials = self._recorded()[: -(-n_trials // self.at_once) * self.at_once]
         report = on_trials or (lambda _: None)
         report(trials)
         with _quiet():
             while len(trials) < n_trials:
-                asked = self._ask(self._study(trials), len(trials))  # from the trials alone, as one that goes on
+                asked = self._ask(self._study(trials), len(trials))  # from the trials alone, as a resumed search
                 batch = self._train(asked)
                 if self.records is not None:
                     append_record(self.records, {"search": self.name, "batch": [asdict(trial) for trial in batch]})
@@ -99,17 +95,18 @@ class Search:
                 report(trials)
         return trials
 
-    # ------------------------------------------------------------------ records
-
     @property
     def name(self) -> str:
-        """What tells this search from others: two of one name have the same trials."""
+        """A hash of everything that the trials depend on."""
         about: dict[str, Any] = {
             "estimator": type(self.estimator).__name__,
             "settings": {name: repr(value) for name, value in self.estimator.get_params(deep=False).items()},
             "space": {name: repr(part) for name, part in self.space.items()},
             "how": [asdict(self.objective), self.at_once, self.sampler, self.prune, self.seed],
-            "data": [_digest(part) for part in (self.X, self.y, self.s, *(test for _, test in self.folds))],
+            "data": [
+                hashlib.sha256(np.ascontiguousarray(part).tobytes()).hexdigest()
+                for part in (self.X, self.y, self.s, *(test for _, test in self.folds))
+            ],
         }
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -118,16 +115,10 @@ class Search:
         others = {record.get("search") for record in records} - {self.name}
         if others:
             raise InputError(
-                f"{self.records} holds trials of another search (other data, settings or version of them); name "
-                "another file, or move this one away."
+                f"{self.records} holds trials of another search (other data or other settings).",
+                remedy="Choose another file, or move this one away.",
             )
-        return [Trial.of_record(trial) for record in records for trial in record["batch"]]
-
-    def _outcome(self, trial: Trial) -> dict[str, Any]:
-        values = self.objective.values(trial.mean) if trial.state == "complete" else None
-        return {"values": values, "state": STATES[trial.state]}
-
-    # ------------------------------------------------------------------ asking
+        return [Trial(**trial) for record in records for trial in record["batch"]]
 
     def _study(self, trials: list[Trial]) -> optuna.Study:
         directions = [optuna.study.StudyDirection.MAXIMIZE] * (2 if self.objective.name == "pareto" else 1)
@@ -138,13 +129,16 @@ class Search:
         return study
 
     def _frozen(self, trial: Trial) -> FrozenTrial:
-        kinds = distributions(self.space)
         return create_trial(
-            params=trial.params, distributions=kinds, intermediate_values=trial.watched, **self._outcome(trial)
+            params=trial.params,
+            distributions=distributions(self.space),
+            intermediate_values=trial.watched,
+            values=self.objective.values(trial.mean) if trial.state == "complete" else None,
+            state=STATES[trial.state],
         )
 
     def _ask(self, study: optuna.Study, first: int) -> list[optuna.Trial]:
-        """Ask for a batch: the first of it chooses the architecture for all."""
+        """Ask for a batch: its first trial chooses the architecture of all."""
         kinds = distributions(self.space)
         asked: list[optuna.Trial] = []
         shared: dict[str, Any] = {}
@@ -152,8 +146,7 @@ class Search:
             sampler = self._sampler(number)
             study.sampler = optuna.samplers.PartialFixedSampler(shared, sampler) if shared else sampler
             asked.append(study.ask(kinds))
-            free = self.estimator.stacked_settings
-            shared = {name: value for name, value in asked[0].params.items() if name not in free}
+            shared = {k: v for k, v in asked[0].params.items() if k not in self.estimator.stacked_settings}
         return asked
 
     def _sampler(self, number: int) -> optuna.samplers.BaseSampler:
@@ -162,10 +155,8 @@ class Search:
             return optuna.samplers.GPSampler(seed=seed, n_startup_trials=STARTUP_TRIALS)
         return optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP_TRIALS, constant_liar=True)
 
-    # ------------------------------------------------------------------ training
-
     def _train(self, asked: list[optuna.Trial]) -> list[Trial]:
-        """Train the trials as one stack, or one by one if one of them diverges."""
+        """Train the trials as one stack, or one by one if any of them diverges."""
         trials = [Trial(one.params) for one in asked]
         try:
             self._train_stack(trials, asked)
@@ -222,19 +213,15 @@ class Search:
         return hopeless
 
 
-def _digest(part: Any) -> str:
-    return hashlib.sha256(np.ascontiguousarray(part).tobytes()).hexdigest()
-
-
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Optuna's remarks about every trial and about what it calls experimental."""
+    """Silence Optuna's messages about every trial and about its experimental parts."""
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            warnings.filterwarnings("ignore", "The reported value is ignored")  # of a trial trained again, alone
+            warnings.filterwarnings("ignore", "The reported value is ignored")  # a trial trained again, alone
             yield
     finally:
         optuna.logging.set_verbosity(level)

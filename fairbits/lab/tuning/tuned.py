@@ -1,7 +1,7 @@
 """A search as an estimator."""
 
+import dataclasses
 from collections.abc import Callable
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.errors import InputError
+from fairbits.estimators import check_settings, setting
 from fairbits.estimators.held_out import stratified_folds
 from fairbits.estimators.inputs import new_group_encoder
-from fairbits.lab.tuning.objectives import Objective
 from fairbits.lab.tuning.search import Search, Trial
-from fairbits.lab.tuning.space import Space, search_space, settings_of
+from fairbits.lab.tuning.search_space import Objective, Space, search_space, settings_of
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Choose the settings of an estimator by Bayesian optimisation, then fit it with them to all rows.
 
     Trials are scored on folds of the data. Several trials of one architecture train, with all their folds, as one
-    stack; a search with `records` may be killed at any time and goes on where it was.
+    stack. A search with `records` can be killed at any time and resumes where it stopped.
 
     Parameters
     ----------
@@ -31,48 +32,47 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     space : what to search beyond or instead of the estimator's tunable settings: setting -> `SearchRange`, `Layers`,
         a tuple of choices, or None to leave it alone
     n_trials : settings to try, rounded up to whole batches
-    trials_at_once : settings of one batch; they share the architecture. 1 with sampler "gp", which does not spread the
-        settings of a batch
+    trials_at_once : trials of one batch; they share the architecture. Must be 1 with sampler "gp"
     sampler : "tpe" or "gp" (Gaussian process)
-    prune : give up a trial that is worse than the median of the others at the same epoch; where objective and the
-        estimator's selection are both "paper", else the values of different settings do not compare
+    prune : stop a trial that is worse than the median at the same epoch; only if objective and the estimator's
+        selection are both "paper", since otherwise the values of different settings cannot be compared
     cv : folds, stratified by label and group
     records : file for finished batches, one line each
-    on_trials : called with all trials after every batch
+    on_trials : called with the list of all trials after every batch
     random_state : seed of folds, settings and fits
 
     Attributes
     ----------
     trials_ : frame with one row per trial: its settings, state and mean scores over the folds
-    best_params_, best_estimator_ : the settings chosen, and the estimator fitted with them to all rows
-    pareto_ : with objective "pareto", the rows of `trials_` that no other beats in both
+    best_params_, best_estimator_ : the chosen settings, and the estimator fitted with them to all rows
+    best_trial_ : the trial of these settings, with its scores on the folds
+    pareto_ : with objective "pareto", the rows of `trials_` that no other trial beats in both values
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        objective: str = "paper",
-        leakage: str = "gpa",
-        max_leakage: float | None = None,
-        space: Space | None = None,
-        n_trials: int = 48,
-        trials_at_once: int = 8,
-        sampler: str = "tpe",
-        prune: bool = True,
-        cv: int = 3,
-        records: str | Path | None = None,
-        on_trials: Callable[[list[Trial]], None] | None = None,
-        random_state: int = 0,
-    ):
-        self.estimator, self.objective, self.leakage, self.max_leakage = estimator, objective, leakage, max_leakage
-        self.space, self.n_trials, self.trials_at_once, self.sampler = space, n_trials, trials_at_once, sampler
-        self.prune, self.cv, self.records, self.on_trials = prune, cv, records, on_trials
-        self.random_state = random_state
+    estimator: Any
+    _: dataclasses.KW_ONLY
+    objective: str = "paper"
+    leakage: str = "gpa"
+    max_leakage: float | None = None
+    space: Space | None = None
+    n_trials: int = setting(48, at_least=1, whole=True)
+    trials_at_once: int = setting(8, at_least=1, whole=True)
+    sampler: str = setting("tpe", one_of=("tpe", "gp"))
+    prune: bool = True
+    cv: int = 3
+    records: str | Path | None = None
+    on_trials: Callable[[list[Trial]], None] | None = None
+    random_state: int = setting(0, at_least=0, whole=True)
 
     def fit(self, X, y, *, sensitive_features):
         """Search, then fit the best; arguments as for the estimator's `fit`."""
-        self._check(sensitive_features)
+        check_settings(self)
+        if sensitive_features is None:
+            problem = "is not enough: a search needs the sensitive columns."
+            raise InputError(problem, argument="sensitive_features", value=None)
+        if self.sampler == "gp" and self.trials_at_once > 1:
+            remedy = "Set trials_at_once=1."
+            raise InputError("takes one trial at a time.", argument="sampler", value="gp", remedy=remedy)
         objective = Objective(self.objective, self.leakage, self.max_leakage)
         e, labels = self.estimator, np.asarray(y)
         encoder = new_group_encoder(e.groups)
@@ -93,27 +93,14 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             records=None if self.records is None else Path(self.records),
         )
         trials = search.run(self.n_trials, self.on_trials)
-        best = best_trial(trials, objective)
-        self.trials_ = trials_frame(trials)
+        self.best_trial_, self.trials_ = best_trial(trials, objective), trials_frame(trials)
         if objective.name == "pareto":
             self.pareto_ = self.trials_.iloc[pareto_set(trials, objective)]
-        self.best_params_ = settings_of(best.params)
+        self.best_params_ = settings_of(self.best_trial_.params)
         self.best_estimator_ = clone(e).set_params(**self.best_params_, random_state=self.random_state)
         self.best_estimator_.fit(X, y, sensitive_features=sensitive_features)
         self.classes_, self.n_features_in_ = self.best_estimator_.classes_, self.best_estimator_.n_features_in_
         return self
-
-    def _check(self, sensitive_features: Any) -> None:
-        if sensitive_features is None:
-            raise InputError("sensitive_features is None; the scores of a search need the columns to protect.")
-        if self.sampler not in ("tpe", "gp"):
-            raise InputError(f"sampler={self.sampler!r} must be 'tpe' or 'gp'.")
-        for name in ("n_trials", "trials_at_once", "random_state"):
-            value, least = getattr(self, name), 0 if name == "random_state" else 1
-            if not isinstance(value, Integral) or value < least:
-                raise InputError(f"{name}={value!r} must be a whole number, at least {least}.")
-        if self.sampler == "gp" and self.trials_at_once > 1:
-            raise InputError("sampler='gp' asks for one trial at a time; set trials_at_once=1.")
 
     def predict_proba(self, X) -> np.ndarray:
         """Return the class probabilities of the chosen estimator."""
@@ -135,12 +122,15 @@ def best_trial(trials: list[Trial], objective: Objective) -> Trial:
     """Return the best of the complete trials, the first of equals."""
     complete = [trial for trial in trials if trial.state == "complete"]
     if not complete:
-        raise InputError(f"None of {len(trials)} trials could be trained; lower the range of learning_rate.")
+        raise InputError(
+            f"None of {len(trials)} trials could be trained: all diverged or were stopped early.",
+            remedy="Lower the range of learning_rate.",
+        )
     return max(complete, key=lambda trial: objective.total(objective.values(trial.mean)))
 
 
 def pareto_set(trials: list[Trial], objective: Objective) -> list[int]:
-    """Return the numbers of the complete trials that no other one equals or beats in both values and beats in one."""
+    """Return the numbers of the complete trials that no other beats in one value and equals or beats in both."""
     values = {i: objective.values(trial.mean) for i, trial in enumerate(trials) if trial.state == "complete"}
     return [
         i

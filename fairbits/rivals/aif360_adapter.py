@@ -18,16 +18,15 @@ from fairbits.rivals.adapter import ComparedClassifier, optional_import
 class AIF360LFRClassifier(ComparedClassifier):
     """Learning fair representations (Zemel et al. 2013) as in AIF360: each row is shared out among a few prototypes.
 
-    The `LearnedFairRepresentations` of its scikit-learn side, which has gradients; the older `LFR` takes them by
-    differences and stops after 5,000 evaluations, on wide tables long before the end. Two groups only. Predictions
-    need no S.
+    This is `LearnedFairRepresentations` of `aif360.sklearn`, which computes gradients; the older `LFR` takes finite
+    differences and stops after 5,000 evaluations, far too early on wide tables. Two groups only. Predictions need no S.
 
     Differs from Zemel et al., and from our `LFRClassifier`: memberships fall with the distance, not its square; columns
     have no weights; the terms are means over columns and prototypes, not sums; all rows at once, by L-BFGS.
 
     Parameters
     ----------
-    fairness_weight : the strength, of the difference between the groups' mean memberships
+    fairness_weight : the strength: weight of the difference between the groups' mean memberships
     n_prototypes, reconstruct_weight, target_weight : as in AIF360
     max_iter : most steps of L-BFGS
 
@@ -69,15 +68,15 @@ class AIF360LFRClassifier(ComparedClassifier):
 @contextmanager
 def without_root_warnings() -> Iterator[None]:
     """Keep AIF360's import from logging to the root logger that some of its own extras are not installed."""
-    root, silent = logging.getLogger(), logging.NullHandler()  # a root without handlers would be given one for ever
+
+    def drop(record: logging.LogRecord) -> bool:
+        return False
+
+    root, silent = logging.getLogger(), logging.NullHandler()  # without any handler, logging would install one
     root.addHandler(silent)
-    root.addFilter(_nothing)
+    root.addFilter(drop)
     try:
         yield
     finally:
         root.removeHandler(silent)
-        root.removeFilter(_nothing)
-
-
-def _nothing(record: logging.LogRecord) -> bool:
-    return False
+        root.removeFilter(drop)

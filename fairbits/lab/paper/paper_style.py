@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
-import altair as alt
+import lazy_loader
 import pandas as pd
 
+alt = lazy_loader.load("altair")  # tables do not need it
 LETTERS = 16  # pixels, 12 points
-ACCURATE = "AUC (more accurate →)"
+ACCURATE, FAIRER = "AUC (more accurate →)", "1 - GPA (fairer →)"
 STAR = "M0,-1L.24,-.33L.95,-.31L.38,.13L.59,.81L0,.4L-.59,.81L-.38,.13L-.95,-.31L-.24,-.33Z"
-MARKS = {  # colours of Okabe and Ito, then of Tol, which the colour-blind tell apart, and greys
+MARKS = {  # colours of Okabe and Ito, then of Tol, which colour-blind readers can distinguish, and greys
     "constant": ("#999999", STAR),
     "logistic regression": ("#666666", "cross"),
     "BinaryBernoulli": ("#D55E00", "circle"),
@@ -24,7 +25,6 @@ MARKS = {  # colours of Okabe and Ito, then of Tol, which the colour-blind tell 
     "fairlearn EG": ("#882255", "wedge"),
     "fairlearn TO": ("#999933", "arrow"),
 }
-POINTS = alt.Legend(title="method", symbolSize=140, symbolOpacity=1)
 SPARE = [(colour, shape) for shape in ("wedge", "arrow") for colour in ("#117733", "#661100", "#44AA99", "#AA4466")]
 
 
@@ -36,34 +36,34 @@ def mark_of(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
     return {name: mark for name, mark in MARKS.items() if name in methods} | spare
 
 
-def method_encodings(methods: Iterable[str], legend: alt.Legend = POINTS) -> dict[str, Any]:
+def method_encodings(methods: Iterable[str], **legend: Any) -> dict[str, Any]:
     """Return colour and shape by method, which share one legend."""
     marks = mark_of(methods)
-    names = list(marks)
-    colours, shapes = (alt.Scale(domain=names, range=[mark[i] for mark in marks.values()]) for i in (0, 1))
+    colours, shapes = (alt.Scale(domain=list(marks), range=[mark[i] for mark in marks.values()]) for i in (0, 1))
+    shared = alt.Legend(title="method", symbolOpacity=1, **(legend or {"symbolSize": 140}))
     return {
-        "color": alt.Color("method:N", scale=colours, legend=legend),
-        "shape": alt.Shape("method:N", scale=shapes, legend=legend),
+        "color": alt.Color("method:N", scale=colours, legend=shared),
+        "shape": alt.Shape("method:N", scale=shapes, legend=shared),
     }
 
 
-def shade(field: str, domain: tuple[float, float], **legend: Any) -> alt.Color:
+def shade(field: str, domain: tuple[float, float], **legend: Any) -> Any:
     """Return a colour that runs from dark to light, so that it can be read without colour."""
     scale = alt.Scale(scheme="viridis", domain=list(domain), type="log" if domain[0] else "linear")
     return alt.Color(f"{field}:Q", scale=scale, legend=alt.Legend(**legend))
 
 
-def extent(*values: pd.Series, padding: float = 0.05) -> tuple[float, float]:
-    """Return the range of values with a little room at both ends, the middle of nothing being 0.5."""
-    joined = pd.concat(values).dropna()
-    low, high = (float(joined.min()), float(joined.max())) if len(joined) else (0.4, 0.6)
+def extent(values: pd.Series, padding: float = 0.05) -> tuple[float, float]:
+    """Return the range of values with a little room at both ends; around 0.5 if there are none."""
+    low, high = (float(values.min()), float(values.max())) if values.notna().any() else (0.4, 0.6)
     room = padding * (high - low) or 0.01
     return low - room, high + room
 
 
-def axis(kind: type, field: str, title: str, domain: tuple[float, float], **more: Any) -> Any:
-    """Return the x or the y of an encoding on a fixed domain."""
-    return kind(f"{field}:Q", title=title, scale=alt.Scale(domain=list(domain), nice=False, zero=False), **more)
+def axis(channel: str, field: str, title: str, domain: tuple[float, float], **more: Any) -> Any:
+    """Return the x or the y of an encoding on a fixed domain; the channel is "X" or "Y"."""
+    scale = alt.Scale(domain=list(domain), nice=False, zero=False)
+    return getattr(alt, channel)(f"{field}:Q", title=title, scale=scale, **more)
 
 
 def finish(chart: Any, title: str, *lines: str) -> Any:

@@ -3,9 +3,13 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import rankdata, t
+
+from fairbits.report.text_tables import Table
 
 CONFIDENCE = 0.95
 MISSING = "–"
@@ -52,12 +56,33 @@ def estimate(values: Iterable[float]) -> Estimate:
 
 
 def verdict(difference: Estimate) -> str:
-    """Say where a difference of distances (less is better) leaves the first of the two."""
+    """Return what a difference of distances (less is better) says about the first of the two methods."""
     if math.isnan(difference.margin):
         return "no interval"
     if abs(difference.mean) <= difference.margin:
-        return "not told apart"
+        return "not distinguishable"
     return "ahead" if difference.mean < 0 else "behind"
+
+
+def differences_table(name: str, title: str, note: str, found: Iterable[tuple[str, str, Estimate]]) -> Table:
+    """Return the table of paired differences between methods; pairs without a common fold are left out."""
+    rows = tuple((*pair, str(d.n), d.text(signed=True), verdict(d)) for *pair, d in found if d.n)
+    return Table(name, title, ("method", "against", "folds", "difference ↓", "the method is"), rows, (note,))
+
+
+def mean_points(scores: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """Return the mean of columns per method, and the ends of their intervals within 0 and 1 as ..._low, ..._high."""
+    rows = []
+    for method, own in scores.groupby("method"):
+        row: dict[str, Any] = {"method": method}
+        for column in columns:
+            found = estimate(own[column])
+            margin = found.margin if found.n > 1 else 0.0
+            ends = {f"{column}_low": max(found.mean - margin, 0.0), f"{column}_high": min(found.mean + margin, 1.0)}
+            row |= {column: found.mean, **ends}
+        rows.append(row)
+    names = [f"{column}{end}" for column in columns for end in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=["method", *names])
 
 
 def correlation(x: Iterable[float], y: Iterable[float]) -> float:

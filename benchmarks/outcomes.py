@@ -1,0 +1,85 @@
+"""What benchmarks share: jobs for the lab's harness, timings, and limits that results are held against."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict
+from rich.console import Console
+from rich.progress import Progress
+
+from fairbits.lab.harness import Folder, Work, finish
+from fairbits.lab.run_settings import Settings
+
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+class Job(Settings):
+    """One thing to run; its settings are whatever the benchmark needs.
+
+    >>> Job(dataset="adult", seed=0).hash == Job(seed=0, dataset="adult").hash != Job(dataset="adult", seed=1).hash
+    True
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+
+def outcome(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a record's job, beside its "result" and how it was "made"."""
+    return {**record["run"], "result": record["result"], "made": record["made"]}
+
+
+def outcomes(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return all outcomes of a folder, by the hash of their jobs."""
+    return {name: outcome(record) for name, record in Folder(folder).read().items()}
+
+
+def outcomes_of(jobs: list[Job], work: Work, folder: Path, *, workers: int = 1) -> list[dict[str, Any]]:
+    """Run the jobs that have no record in the folder, and return the outcomes of all."""
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("running")
+
+        def watch(waiting: list[Job], running: list[Job], finished: int) -> None:
+            progress.update(bar, total=len(waiting) + len(running) + finished, completed=finished)
+
+        return [outcome(record) for record in finish(jobs, work, Folder(folder), workers=workers, watch=watch)]
+
+
+def arguments(about: str, names: str = "", kind: type = str) -> argparse.Namespace:
+    """Read the command line: what to run, such as datasets, and the number of worker processes."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if names:
+        parser.add_argument("names", metavar=names, nargs="*", type=kind)
+    parser.add_argument("--workers", type=int, default=1, help="processes that work at the same time")
+    return parser.parse_args()
+
+
+def publish(folder: Path, lines: list[str], limits: dict[str, bool]) -> None:
+    """Write and print the table, and exit with an error that names the limits that do not hold."""
+    table = "\n".join(lines)
+    (folder / "table.md").write_text(table + "\n")
+    print(table)
+    missed = [name for name, holds in limits.items() if not holds]
+    sys.exit(f"not reached: {'; '.join(missed)}" if missed else 0)
+
+
+def seconds(run: Callable, *args) -> float:
+    """Return how long a call takes."""
+    start = time.perf_counter()
+    run(*args)
+    return time.perf_counter() - start
+
+
+def show(measured: list[dict]) -> list[str]:
+    """Print one line per measurement: name, value and limit; return the names of those beyond their limit."""
+    for one in measured:
+        limits = [f"at {word} {one[f'at_{word}']:g}" for word in ("least", "most") if f"at_{word}" in one]
+        print(f"{one['name']:<48} {one['value']:>8.2f} {one.get('unit', ''):<4} {', '.join(limits)}", flush=True)
+    return [
+        one["name"]
+        for one in measured
+        if not one.get("at_least", -float("inf")) <= one["value"] <= one.get("at_most", float("inf"))
+    ]

@@ -1,0 +1,121 @@
+"""Biased-MNIST: accuracy on images whose colour is random, beside published numbers, and samples of the images."""
+
+import base64
+import struct
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import lazy_loader
+import numpy as np
+import pandas as pd
+
+from fairbits import datasets
+from fairbits.datasets.mnist import mnist_is_kept
+from fairbits.lab.paper.fold_estimates import MISSING, number
+from fairbits.lab.paper.paper_style import finish
+from fairbits.lab.paper.published import BIASED_MNIST
+from fairbits.lab.paper.record_frames import Record, of_kind
+from fairbits.report.text_tables import Section, Table
+
+alt = lazy_loader.load("altair")
+COLUMNS = ["epochs", "method", "rho", "seed", "accuracy", "one_draw_accuracy", "information"]
+HEAD = ("method", "rho", "accuracy, %", "each seed", "published, %", "by", "one-draw accuracy, %", "I(T;S), bits")
+ONES = 0.1135  # share of the most frequent digit of MNIST's 10,000 test images
+NOTES = (
+    "Accuracy on test images whose colour is random (rho 0.1): mean over seeds, then each seed in order. One draw: "
+    "predicted from one drawn code per image; I(T;S) is the information of that code about the colour of a test image. "
+    "The constant predicts 1 for every image; logistic regression is the network without hidden layers. The published "
+    "numbers are of other networks, the paper's of 80 epochs.",
+)
+RHO, ROWS = 0.99, 5  # images of each digit
+ENLARGED, GAP, WIDTH = 3, 2, 480  # times; pixels between images, before that; pixels of a panel
+
+
+def biased_mnist(records: Iterable[Record]) -> list[Section]:
+    """Return the section of all images runs, a table for each number of epochs."""
+    rows = [
+        {"method": run["name"], **{name: run[name] for name in ("epochs", "rho", "seed")}, **result}
+        for run, result in ((r["run"], r["result"]) for r in of_kind(records, "images"))
+    ]
+    frame = pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(COLUMNS[4:], float))
+    groups = frame.sort_values(COLUMNS[:4], ignore_index=True).groupby("epochs")
+    tables = tuple(_table(int(epochs), found) for epochs, found in groups)
+    return [Section("biased-mnist", "Biased-MNIST", tables)] if tables else []
+
+
+def _table(epochs: int, found: pd.DataFrame) -> Table:
+    rows = []
+    for rho, part in found.groupby("rho"):
+        rows += [("constant", f"{rho:g}", _percent(ONES), *[MISSING] * 5)]
+        rows += [_row(str(method), rho, own) for method, own in part.groupby("method")]
+        missing = sorted(set(BIASED_MNIST) - set(part.method))
+        rows += [(name, f"{rho:g}", *[MISSING] * 2, *_published(name, rho), *[MISSING] * 2) for name in missing]
+    rows = [row for row in rows if set(row[2:]) != {MISSING}]
+    title = f"Biased-MNIST: accuracy on unbiased colours after {epochs} epoch{'s' * (epochs != 1)}"
+    return Table(f"biased-mnist-{epochs}", title, HEAD, tuple(rows), NOTES)
+
+
+def _row(method: str, rho: float, own: pd.DataFrame) -> tuple[str, ...]:
+    each = " / ".join(_percent(value) for value in own.accuracy)
+    one_draw, leakage = own.one_draw_accuracy.mean(), own.information.mean()
+    shown = (MISSING, MISSING) if pd.isna(one_draw) else (_percent(one_draw), number(leakage))
+    return (method, f"{rho:g}", _percent(own.accuracy.mean()), each, *_published(method, rho), *shown)
+
+
+def _percent(share: float) -> str:
+    return number(100 * share, 2)
+
+
+def _published(method: str, rho: float) -> tuple[str, str]:
+    """Return the published accuracy of a method and who published it."""
+    accuracies, source = BIASED_MNIST.get(method, ({}, MISSING))
+    return (accuracies[rho], source) if rho in accuracies else (MISSING, MISSING)
+
+
+def sample_images(folder: Path) -> list[Path]:
+    """Draw biased training and unbiased test images; return the files.
+
+    MNIST is not downloaded for a picture: where it is not kept, the digits of scikit-learn take its place.
+    """
+    from fairbits.report.charts import save_chart
+
+    kept = mnist_is_kept()
+    source = datasets.biased_mnist if kept else datasets.biased_digits
+    train, test = source(RHO, "train", n=1000), source(0.1, "test", n=500)
+    panels = [
+        _panel(train, f"Training, rho {RHO:g}: the colour goes with the digit"),
+        _panel(test, "Test: the colour is chosen at random"),
+    ]
+    chart = finish(alt.hconcat(*panels, spacing=30), "Biased-MNIST" if kept else "Biased digits")
+    return save_chart(chart, folder, "biased-mnist")
+
+
+def _panel(data: datasets.BiasedImages, title: str) -> Any:
+    sheet = contact_sheet(data.X, data.y).repeat(ENLARGED, axis=0).repeat(ENLARGED, axis=1)
+    url = "data:image/png;base64," + base64.b64encode(png(sheet)).decode()
+    height, place = WIDTH * sheet.shape[0] / sheet.shape[1], {"x": alt.value(0), "y": alt.value(0)}
+    chart = alt.Chart(pd.DataFrame({"url": [url]})).mark_image(width=WIDTH, height=height, align="left", baseline="top")
+    return chart.encode(url="url:N", **place).properties(
+        width=WIDTH, height=height, title=title, view=alt.ViewConfig(stroke=None)
+    )
+
+
+def contact_sheet(images: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the first images (n, 3, height, width) of each digit as one (height, width, 3), a column per digit."""
+    columns = [images[labels == digit][:ROWS].transpose(0, 2, 3, 1) for digit in range(10)]
+    spaced = [np.pad(column, ((0, 0), (0, GAP), (0, GAP), (0, 0)), constant_values=255) for column in columns]
+    return np.concatenate([column.reshape(-1, *column.shape[2:]) for column in spaced], axis=1)
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """Return the file of an image (height, width, 3) of uint8."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    height, width, _ = pixels.shape
+    lines = np.pad(pixels.reshape(height, -1), ((0, 0), (1, 0)))  # every line starts with its filter: 0, none
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(lines.tobytes())) + chunk(b"IEND", b"")

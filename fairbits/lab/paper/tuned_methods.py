@@ -1,0 +1,190 @@
+"""Tuned methods on held-out folds: accuracy against fairness, who is ahead, and the settings that were chosen."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import lazy_loader
+import pandas as pd
+
+from fairbits.lab.paper.fold_estimates import MISSING, Estimate, differences_table, estimate, mean_points
+from fairbits.lab.paper.paper_style import ACCURATE, FAIRER, axis, extent, finish, method_encodings
+from fairbits.lab.paper.published import BEST_SETTINGS
+from fairbits.lab.paper.record_frames import (
+    FOLD,
+    OURS,
+    REFERENCES,
+    Record,
+    method_of,
+    of_kind,
+    tuned,
+    tuned_scores,
+    with_one_draw,
+)
+from fairbits.lab.paper.strength_paths import fold_means, frontiers
+from fairbits.report.text_tables import Section, Table
+
+alt = lazy_loader.load("altair")
+RIVALS = ("AdvCls", "VFAE", "HSIC", "Parity", "Vanilla", *REFERENCES)
+SCORES = {
+    "auc": "AUC ↑",
+    "gpa": "GPA ↓",
+    "audc": "AUDC ↓",
+    "discrimination": "yDiscrim ↓",
+    "one_draw_auc": "one-draw AUC ↑",
+    "one_draw_gpa": "one-draw GPA ↓",
+    "information": "I(T;S), bits ↓",
+    "distance": "L1 to (1,1) of (AUC, 1-GPA) ↓",
+    "audc_distance": "L1 to (1,1) of (AUC, 1-AUDC) ↓",
+    "one_draw_distance": "the first, of one draw ↓",
+    "objective": "objective ↑",
+}
+SCORE_NOTE = (
+    "Mean over external folds ± half-width of the 95 % t-interval (none for one fold). The folds share training rows, "
+    "so intervals are approximate. Scores are of the expected prediction; one-draw scores and I(T;S) are of one drawn "
+    "code per person. Objective: AUC + (1-GPA) + (1-AUDC), which the search maximises; a constant predictor reaches "
+    "2.5. Methods are in the order of their L1 distance to (1,1) in (AUC, 1-GPA)."
+)
+PAIRED_NOTE = (
+    "Difference of the L1 distance to (1,1) in (AUC, 1-GPA), fold by fold: below 0 the method is closer. For our "
+    "methods both the expected prediction and the prediction from one draw, as in the paper. Mean ± half-width of the "
+    "paired 95 % t-interval, not corrected for the number of comparisons; ahead or behind if the interval excludes 0."
+)
+SETTINGS_NOTE = (
+    "The settings of the best trial of each external fold, in the order of the folds; trials are summed over folds. "
+    "Rows marked (paper) are the table of its supplement."
+)
+FIRST = ("gamma", "alpha", "beta", "depth", "width", "batch_size", "learning_rate", "weight_decay")
+WORDS = {"depth": "hidden layers", "width": "layer size"}
+STATES = ("complete", "pruned", "failed")
+PANELS = {"fair": FAIRER, "even": "1 - AUDC (fairer →)"}
+EXPLANATION = (
+    "Large marks: means over folds. Bars: 95 % t-intervals, which may leave the picture. Small marks: folds. "
+    "Dotted: as good as the best mean."
+)
+PATHS = "Thin lines: one seed over all strengths, other settings fixed."
+KNOWN = "fairlearn TO knows the group of every test row."
+OUTSIDE = "The constant predictor (AUC 0.5, GPA and AUDC 0) lies outside the picture."
+
+
+def tradeoff(records: Iterable[Record]) -> list[Section]:
+    """Return a section per dataset with scores, differences and the settings that the searches chose."""
+    records = tuned(records)
+    sections = []
+    for dataset, scores in tuned_scores(records).groupby("dataset"):
+        own = [record for record in records if record["run"]["dataset"] == dataset]
+        tables = (_scores_table(dataset, scores), _paired_table(dataset, scores), _settings_table(dataset, own))
+        title = f"{dataset}: tuned methods on held-out rows"
+        sections.append(Section(f"{dataset}-tradeoff", title, tuple(table for table in tables if table.rows)))
+    return sections
+
+
+def in_rank(scores: pd.DataFrame) -> list[str]:
+    """Return the methods: references first, the others by their mean distance."""
+    means = scores.groupby("method").distance.mean()
+    others = sorted(set(means.index) - set(REFERENCES), key=lambda method: (means[method], method))
+    return [*(method for method in REFERENCES if method in means), *others]
+
+
+def _scores_table(dataset: str, scores: pd.DataFrame) -> Table:
+    rows = []
+    for method in in_rank(scores):
+        own = scores[scores.method == method]
+        cells = [estimate(own[name]).text(4 if name == "information" else 3) for name in SCORES]
+        rows.append((method, str(len(own)), *cells))
+    head = ("method", "folds", *SCORES.values())
+    return Table(f"{dataset}-scores", f"{dataset}: accuracy and fairness", head, tuple(rows), (SCORE_NOTE,))
+
+
+def paired_difference(scores: pd.DataFrame, one: str, other: str) -> Estimate:
+    """Return the difference of the distances of two methods over the folds that both have."""
+    by_fold = scores.set_index(["method", *FOLD]).distance
+    return estimate(by_fold[one] - by_fold[other])  # nan where a fold has one of the two
+
+
+def _paired_table(dataset: str, scores: pd.DataFrame) -> Table:
+    scores = with_one_draw(scores)
+    present = set(scores.method)
+    pairs = [(one, other) for one in OURS for other in RIVALS if {one, other} <= present]
+    found = [(*pair, paired_difference(scores, *pair)) for pair in pairs]
+    title = f"{dataset}: paired differences of the L1 distance to (1,1)"
+    return differences_table(f"{dataset}-differences", title, PAIRED_NOTE, found)
+
+
+def _settings_table(dataset: str, records: list[Record]) -> Table:
+    """Return the chosen settings of every method, one value per fold, beside the paper's."""
+    searches = sorted(of_kind(records, "search"), key=lambda r: [r["run"][name] for name in FOLD])
+    searched = {name for record in searches for name in record["result"]["best"]}
+    names = [*(name for name in FIRST if name in searched), *sorted(searched - set(FIRST))]
+    rows = []
+    for method in sorted({method_of(record["run"]) for record in searches}):
+        own = [record["result"] for record in searches if method_of(record["run"]) == method]
+        trials = " / ".join(str(sum(result["trials"][state] for result in own)) for state in STATES)
+        rows.append((method, *(_each([r["best"].get(name) for r in own]) for name in names), trials))
+        if paper := BEST_SETTINGS.get((dataset, method)):
+            rows.append((f"{method} (paper)", *(_each([paper.get(name)]) for name in names), MISSING))
+    head = ("method", *(WORDS.get(name, name.replace("_", " ")) for name in names), f"trials {' / '.join(STATES)}")
+    title = f"{dataset}: settings chosen by the search"
+    return Table(f"{dataset}-settings", title, head, tuple(rows), (SETTINGS_NOTE,))
+
+
+def _each(values: list[Any]) -> str:
+    """Return the values of all folds.
+
+    >>> _each([0.16049, 1416.13, 300, None]), _each([None, None])
+    ('0.16 / 1416 / 300 / –', '–')
+    """
+    texts = [_value(value) for value in values]
+    return MISSING if set(texts) == {MISSING} else " / ".join(texts)
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return MISSING
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def tradeoff_charts(records: list[Record]) -> Iterator[tuple[str, Any]]:
+    """Draw AUC against 1 - GPA and against 1 - AUDC; a chart per dataset, under the name of its section."""
+    every = fold_means(frontiers(records))
+    for dataset, scores in tuned_scores(records).groupby("dataset"):
+        paths = every[(every.dataset == dataset) & (every.depth == 1)]
+        paths = paths[paths.seed == paths.seed.min()] if paths.method.nunique() > 1 else paths.head(0)
+        shown = without_far_constant(scores)
+        marks = method_encodings([*shown.method, *paths.method])
+        panels = []
+        for column, title in PANELS.items():
+            three = [frame.assign(fair=frame[column]) for frame in (shown, scores, paths)]
+            panels.append(_panel(three[0], three[1], three[2], title, marks))
+        said = {PATHS: len(paths) > 0, KNOWN: "fairlearn TO" in set(paths.method), OUTSIDE: len(shown) < len(scores)}
+        lines = [EXPLANATION, *(line for line, holds in said.items() if holds)]
+        headline = f"{dataset}: tuned methods on held-out rows"
+        yield f"{dataset}-tradeoff", finish(alt.hconcat(*panels, spacing=40), headline, *lines)
+
+
+def without_far_constant(scores: pd.DataFrame) -> pd.DataFrame:
+    """Leave the constant predictor out if it would take more than a third of the picture's height for itself."""
+    others = scores[scores.method != "constant"]
+    if len(others) in (0, len(scores)):
+        return scores
+    low, high = others.auc.min(), others.auc.max()
+    return scores if low - 0.5 <= (high - low) / 2 else others
+
+
+def _panel(shown: pd.DataFrame, scores: pd.DataFrame, paths: pd.DataFrame, title: str, marks: dict[str, Any]) -> Any:
+    from fairbits.report.charts import equal_tradeoffs
+
+    means = mean_points(shown, "auc", "fair")
+    box = {name: extent(shown[name], padding=0.15) for name in ("fair", "auc")}  # intervals of few folds are far wider
+    x, y = axis("X", "fair", title, box["fair"]), axis("Y", "auc", ACCURATE, box["auc"])
+    colour, bars = marks["color"], alt.Chart(means).mark_rule(strokeWidth=1.5, clip=True)
+    lines = alt.Chart(paths).mark_line(strokeWidth=1, opacity=0.6, clip=True)
+    return alt.layer(
+        lines.encode(x=x, y=y, color=colour, order="place:Q"),
+        equal_tradeoffs(mean_points(scores, "auc", "fair"), box["fair"]),
+        bars.encode(x="fair_low:Q", x2="fair_high:Q", y="auc:Q", color=colour),
+        bars.encode(x="fair:Q", y="auc_low:Q", y2="auc_high:Q", color=colour),
+        alt.Chart(shown).mark_point(filled=True, size=35, opacity=0.5).encode(x=x, y=y, **marks),
+        alt.Chart(means).mark_point(filled=True, size=170, opacity=1).encode(x=x, y=y, **marks),
+    ).properties(width=420, height=380)
