@@ -3,6 +3,7 @@
 Both hold their parts, so that each front end can word them: Python names arguments, the command line names options.
 """
 
+import copyreg
 from typing import Any
 
 
@@ -13,6 +14,10 @@ class _Parts(Exception):
         self.problem, self.argument, self.value, self.remedy = problem, argument, value, remedy
         about = "" if argument is None else f"{argument}={value!r} "
         super().__init__(f"{about}{problem} {remedy}".strip())
+
+    def __reduce__(self) -> Any:
+        """Pickle by the finished parts: constructors of subclasses take others."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class InputError(_Parts, ValueError):

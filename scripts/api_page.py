@@ -17,8 +17,8 @@ method its own settings are shown; its base has the others.
 """
 MODULES = {  # in reading order; a name stands where it is first met
     "fairbits": "Methods, and what goes around them.",
-    "fairbits.information": "What a code tells, in bits: torch functions. [theory.md](theory.md) has the formulas.",
-    "fairbits.metrics": "Scores of predictions; of all but the objective less is better.",
+    "fairbits.information": "What a code reveals, in bits: torch functions. [theory.md](theory.md) has the formulas.",
+    "fairbits.metrics": "Scores of predictions; of all but AUC and the objective less is better.",
     "fairbits.datasets": "Shipped tables, images, populations of known truth: [datasets.md](datasets.md).",
     "fairbits.nn": "Torch modules.",
     "fairbits.estimators": "Bases and parts for a method of your own: [extending.md](extending.md).",

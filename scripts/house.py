@@ -24,7 +24,8 @@ import numpy as np, pandas as pd
 called = set()
 def note(frame, event, _):
     name = frame.f_code.co_filename
-    if event == "call" and name.startswith(PACKAGE) and not frame.f_code.co_name.startswith("<"):
+    is_function = frame.f_code.co_flags & 1 and not frame.f_code.co_name.startswith("<")  # not a class or module body
+    if event == "call" and name.startswith(PACKAGE) and is_function:
         called.add((name, frame.f_code.co_qualname))
 rng = np.random.default_rng(0)
 table = pd.DataFrame({"sex": rng.choice(["f", "m"], 900), "age": rng.normal(size=900)})

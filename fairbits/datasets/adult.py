@@ -1,26 +1,16 @@
-"""Adult: the 1994 census extract, who earned more than 50,000 dollars a year."""
-
-from __future__ import annotations
+"""Adult: the 1994 census extract, with the people who earned more than 50,000 dollars a year."""
 
 import pandas as pd
 
-from fairbits.datasets.dataset import Dataset
+from fairbits.datasets.dataset import Dataset, shipped_table
 from fairbits.datasets.options import check_choice, check_flag
-from fairbits.datasets.shipped import shipped_table
 
-SUBSETS = {
-    "train": ("adult_train.csv.gz",),
-    "test": ("adult_test.csv.gz",),
-    "both": ("adult_train.csv.gz", "adult_test.csv.gz"),
-}
-SENSITIVE = ("sex", "race")
-POSITIVE = ">50K"
+SUBSETS = {"train": ["train"], "test": ["test"], "both": ["train", "test"]}
 
 DESCRIPTION = (
     "One row per person of an extract of the 1994 census data of the United States; UCI Machine Learning "
     "Repository, Adult (Becker and Kohavi 1996, doi 10.24432/C5XW20, CC BY 4.0)."
 )
-
 CAVEATS = (
     "The people answered in 1994; jobs, wages and categories have changed since.",
     "The threshold of 50,000 dollars is arbitrary, was reached by few women (10.9 % against 30.6 % of the "
@@ -30,16 +20,12 @@ CAVEATS = (
     "Capital gains of 99,999, hours of 99 and ages of 90 are caps, not measurements.",
 )
 
-PROXY = "relationship (Husband, Wife) still states the sex of almost half of the people."
-UNKNOWN = "Unknown cells are the category '?', which is itself informative: {rows} rows have one."
-REPEATED = "{rows} rows repeat another row exactly."
-
 
 def load_adult(*, subset: str = "train", sensitive: str = "sex", drop_missing: bool = False) -> Dataset:
     """Load Adult with S = sex and y = income above 50K.
 
-    The paper's authors code the label the other way round, <=50K as 1: take `1 - y` for theirs (accuracy, AUC
-    and the gaps between groups do not change).
+    The paper's authors code the label the other way round, <=50K as 1: take `1 - y` for theirs (accuracy, AUC and the
+    gaps between groups do not change).
 
     Parameters
     ----------
@@ -56,28 +42,25 @@ def load_adult(*, subset: str = "train", sensitive: str = "sex", drop_missing: b
     Dataset(adult: 32561 rows, 13 columns; >50K 24.1%; sex: Male 21790, Female 10771)
     """
     check_choice("subset", subset, tuple(SUBSETS))
-    check_choice("sensitive", sensitive, SENSITIVE)
+    check_choice("sensitive", sensitive, ("sex", "race"))
     check_flag("drop_missing", drop_missing)
-    table = pd.concat([shipped_table(name) for name in SUBSETS[subset]], ignore_index=True)
+    table = pd.concat([shipped_table(f"adult_{part}.csv.gz") for part in SUBSETS[subset]], ignore_index=True)
     unknown = (table == "?").any(axis=1)
     if drop_missing:
         table = table[~unknown].reset_index(drop=True)
+    caveats = [*CAVEATS, f"{int(table.duplicated().sum())} rows repeat another row exactly."]
+    if sensitive == "sex":
+        caveats.append("relationship (Husband, Wife) still states the sex of almost half of the people.")
+    if not drop_missing:
+        rows = int(unknown.sum())
+        caveats.append(f"Unknown cells are the category '?', which is itself informative: {rows} rows have one.")
     return Dataset(
         name="adult",
         X=table.drop(columns=["income", sensitive]),
-        y=(table["income"] == POSITIVE).astype("int64"),
+        y=(table["income"] == ">50K").astype("int64"),
         s=table[sensitive],
         target_name="income",
-        positive_label=POSITIVE,
+        positive_label=">50K",
         description=f"{DESCRIPTION} Rows: subset={subset!r}, drop_missing={drop_missing}.",
-        caveats=_caveats(table, sensitive, 0 if drop_missing else int(unknown.sum())),
+        caveats=tuple(caveats),
     )
-
-
-def _caveats(table: pd.DataFrame, sensitive: str, n_unknown: int) -> tuple[str, ...]:
-    caveats = [*CAVEATS, REPEATED.format(rows=int(table.duplicated().sum()))]
-    if sensitive == "sex":
-        caveats.append(PROXY)
-    if n_unknown:
-        caveats.append(UNKNOWN.format(rows=n_unknown))
-    return tuple(caveats)

@@ -1,35 +1,19 @@
-"""Digits on a coloured ground whose colour goes with the digit, as strongly as one likes (Bahng et al. 2020)."""
-
-from __future__ import annotations
+"""Digits on a coloured ground whose colour goes with the digit, as strongly as you like (Bahng et al. 2020)."""
 
 from dataclasses import dataclass
-from os import PathLike
 
 import numpy as np
+from scipy.stats import entropy
 
+from fairbits.datasets.dataset import Folder
 from fairbits.datasets.mnist import fetch_mnist
-from fairbits.datasets.options import check_choice, check_count, check_number
-from fairbits.errors import InputError
+from fairbits.datasets.options import check_choice, check_number
 
 Seed = int | np.random.Generator | None
 
-SPLITS = ("train", "test")
-COLOURS = np.array(  # of the classes 0 to 9; the two with 225 are as published
-    [
-        (255, 0, 0),
-        (0, 255, 0),
-        (0, 0, 255),
-        (225, 225, 0),
-        (225, 0, 225),
-        (0, 255, 255),
-        (255, 128, 0),
-        (255, 0, 128),
-        (128, 0, 255),
-        (128, 128, 128),
-    ],
-    dtype=np.uint8,
-)
-COLOURS.flags.writeable = False
+COLOURS = np.frombuffer(  # of the classes 0 to 9; the two with e1 are as published
+    bytes.fromhex("ff0000 00ff00 0000ff e1e100 e100e1 00ffff ff8000 ff0080 8000ff 808080"), np.uint8
+).reshape(10, 3)
 DIGITS_TRAIN = 1197  # the first two thirds of the file
 
 SOURCES = {
@@ -44,12 +28,11 @@ DESCRIPTION = (
 )
 CAVEATS = (
     "The bias is made by hand: {own} of {rows} images have the colour of their class.",
-    "A code T can tell at most {entropy:.3f} bits of the label beyond what it tells of the colour, for "
+    "A code T can hold at most {entropy:.3f} bits about the label beyond what it reveals about the colour, for "
     "I(T;Y) <= I(T;S) + H(Y|S): where rho is high, I(T;S) = 0 costs the label. Measure leakage where Y and S "
     "are independent, as in the test images with rho=0.1.",
     "Every pixel with ink is white, however faint: grey levels are lost.",
 )
-EMPTY = "{pairs} of the 100 pairs of a digit and a colour do not occur."
 MADE_OF = {
     "biased_mnist": "About 15 of MNIST's 10,000 test labels are wrong (Northcutt et al. 2021).",
     "biased_digits": "It is small (1797 images, 13 writers), and without grey levels 8 by 8 pixels leave little of a "
@@ -63,18 +46,11 @@ class BiasedImages:
 
     Attributes
     ----------
-    name : str
-    X : (n, 3, height, width) array of uint8
-        White (255, 255, 255) where the digit is, the colour elsewhere.
-    y : (n,) array of 0..9
-        The digit.
-    s : (n,) array of 0..9
-        The colour, named by the class it belongs to.
-    rho : float
-        Share of every class that has its own colour.
-    description : str
-    caveats : tuple of str
-        Sentences to read before using the data or quoting a result on it.
+    X : (n, 3, height, width) of uint8, white (255, 255, 255) where the digit is, the colour elsewhere
+    y : (n,) digits 0..9
+    s : (n,) colours 0..9, each named by the class it belongs to
+    rho : share of every class that has its own colour
+    caveats : sentences to read before you use the data or quote a result on it
     """
 
     name: str
@@ -97,19 +73,14 @@ class BiasedImages:
 
 
 def biased_mnist(
-    rho: float,
-    split: str = "train",
-    *,
-    data_home: str | PathLike[str] | None = None,
-    random_state: Seed = 0,
-    n: int | None = None,
+    rho: float, split: str = "train", *, data_home: Folder = None, random_state: Seed = 0, n: int | None = None
 ) -> BiasedImages:
     """Colour MNIST's background so that it gives the digit away in a share rho of the images of each class.
 
     Exactly int(n_k * rho) of the n_k images of class k have colour k. The others are split over the nine other
     colours, in counts that differ by at most one. (The published code fills one colour after the other with
-    ceil(rest / 9) images, so that its last colours have fewer, or none.) rho=0.1 is the unbiased set: every
-    colour has a tenth of each class, rounded up or down.
+    ceil(rest / 9) images, so that its last colours have fewer, or none.) rho=0.1 is the unbiased set: every colour
+    has a tenth of each class, rounded up or down.
 
     Parameters
     ----------
@@ -120,25 +91,23 @@ def biased_mnist(
     data_home : path, optional
         Where MNIST is or will be kept, see `fetch_mnist`.
     random_state : int, Generator or None
-        Chooses which images have which colour and the order of the rows. Data sets of one seed that differ in
-        rho hold the same images in the same order.
+        Chooses which images have which colour and the order of the rows. Data sets of one seed that differ in rho
+        hold the same images in the same order.
     n : int, optional
         Take this many images, drawn without regard to the class, instead of all.
     """
     _check(rho, split)
     data = fetch_mnist(data_home)
-    images, labels = (
-        (data.train_images, data.train_labels) if split == "train" else (data.test_images, data.test_labels)
-    )
+    images, labels = getattr(data, f"{split}_images"), getattr(data, f"{split}_labels")
     return _biased("biased_mnist", images, labels, rho, split, random_state, n)
 
 
 def biased_digits(rho: float, split: str = "train", *, random_state: Seed = 0, n: int | None = None) -> BiasedImages:
-    """Colour scikit-learn's 8 by 8 digits as `biased_mnist` does; nothing is downloaded.
+    """Colour scikit-learn's 8 by 8 digits as `biased_mnist` does, with its parameters; nothing is downloaded.
 
-    The parameters are those of `biased_mnist`. The first 1197 images of the file are "train", the last 600 "test",
-    whatever the seed, so that the two never share an image. Neighbours in the file resemble each other: a random
-    split would look easier than digits of other people are.
+    The first 1197 images of the file are "train", the last 600 "test", whatever the seed, so that the two never share
+    an image. Neighbours in the file resemble each other: a random split would look easier than digits of other people
+    are.
 
     Examples
     --------
@@ -157,70 +126,47 @@ def biased_digits(rho: float, split: str = "train", *, random_state: Seed = 0, n
 
 def label_entropy_given_colour(y: np.ndarray, s: np.ndarray) -> float:
     """Return H(Y|S) of these rows in bits."""
-    joint = np.histogram2d(s, y, bins=(np.arange(11), np.arange(11)))[0] / len(y)  # (colours, digits)
-    return _entropy(joint) - _entropy(joint.sum(axis=1))
+    joint = np.histogram2d(s, y, bins=(np.arange(11), np.arange(11)))[0]  # (colours, digits)
+    return float(entropy(joint.ravel(), base=2) - entropy(joint.sum(axis=1), base=2))
 
 
 def _check(rho: float, split: str) -> None:
     check_number("rho", rho, 0, 1)
-    check_choice("split", split, SPLITS)
+    check_choice("split", split, ("train", "test"))
 
 
 def _biased(
     name: str, images: np.ndarray, labels: np.ndarray, rho: float, split: str, random_state: Seed, n: int | None
 ) -> BiasedImages:
+    if n is not None:
+        check_number("n", n, 1, len(images), whole=True)
     rng = np.random.default_rng(random_state)
-    rows = _rows(len(images), n, rng)
+    rows = rng.permutation(len(images))[:n]
     y = labels[rows].astype(np.int64)
     s = _colours_of(y, rho, rng)
+    facts = {"own": int((y == s).sum()), "rows": len(y), "entropy": label_entropy_given_colour(y, s)}
+    caveats = [*(caveat.format(**facts) for caveat in CAVEATS), MADE_OF[name]]
+    absent = 100 - len(np.unique(10 * y + s))
+    if absent:
+        caveats.append(f"{absent} of the 100 pairs of a digit and a colour do not occur.")
     return BiasedImages(
         name=name,
-        X=_coloured(images[rows], s),
+        X=np.where(images[rows][:, None] == 0, COLOURS[s][:, :, None, None], np.uint8(255)),
         y=y,
         s=s,
         rho=float(rho),
         description=DESCRIPTION.format(source=SOURCES[name], split=split, rho=rho),
-        caveats=_caveats(name, y, s),
+        caveats=tuple(caveats),
     )
 
 
-def _rows(n_images: int, n: int | None, rng: np.random.Generator) -> np.ndarray:
-    """Return the rows to take, in their new order."""
-    if n is not None:
-        check_count("n", n)
-        if n > n_images:
-            raise InputError(f"n={n!r} is not possible: pass at most {n_images}, the images of this split, or None")
-    return rng.permutation(n_images)[:n]
-
-
 def _colours_of(y: np.ndarray, rho: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the colour of each row; the rows of a class take the class's list of colours in random order."""
+    """Return each row's colour: of class k, int(n * rho) rows take k, and the others all other colours in turn."""
     s = np.empty_like(y)
     for k in range(10):
         members = rng.permutation(np.flatnonzero(y == k))
-        s[members] = _list_of_colours(k, len(members), rho, rng)
+        others = rng.permutation(np.delete(np.arange(10), k))
+        own = int(len(members) * rho)
+        s[members[:own]] = k
+        s[members[own:]] = np.resize(others, len(members) - own)
     return s
-
-
-def _list_of_colours(k: int, n: int, rho: float, rng: np.random.Generator) -> np.ndarray:
-    """Return int(n * rho) times k, then the others in turn, so that their counts differ by at most one."""
-    others = rng.permutation(np.delete(np.arange(10), k))
-    own = int(n * rho)
-    return np.concatenate([np.full(own, k), np.resize(others, n - own)])
-
-
-def _coloured(images: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Return (n, 3, height, width): the colour where the image is 0, white elsewhere."""
-    return np.where(images[:, None] == 0, COLOURS[s][:, :, None, None], np.uint8(255))
-
-
-def _entropy(p: np.ndarray) -> float:
-    p = p[p > 0]
-    return float(-(p * np.log2(p)).sum())
-
-
-def _caveats(name: str, y: np.ndarray, s: np.ndarray) -> tuple[str, ...]:
-    facts = {"own": int((y == s).sum()), "rows": len(y), "entropy": label_entropy_given_colour(y, s)}
-    caveats = [*(caveat.format(**facts) for caveat in CAVEATS), MADE_OF[name]]
-    pairs = 100 - len(np.unique(10 * y + s))
-    return (*caveats, EMPTY.format(pairs=pairs)) if pairs else tuple(caveats)

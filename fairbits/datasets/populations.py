@@ -4,8 +4,6 @@ Each row has parameters theta; its code T has independent bits T_i ~ Ber(theta_i
 from the population, so their empirical information differs from the stated one, which is the population's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,9 +12,11 @@ import numpy as np
 from scipy.special import expit, kl_div, xlog1py
 from scipy.stats import binom
 
-from fairbits.datasets.options import check_count, check_number, checked_prior
+from fairbits.datasets.options import check_number
+from fairbits.errors import InputError
 
 Seed = int | np.random.Generator | None
+Prior = Sequence[float] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,20 +25,12 @@ class Population:
 
     Attributes
     ----------
-    theta : (n, m) array
-        Bernoulli parameters of each row's code.
-    groups : (n,) array of 0..K-1
-        Also called `s`.
-    X, y : (n, d) array, (n,) array of 0 and 1
-        The same rows as a learning problem.
-    information : float
-        I(T;S) of the population in bits.
-    neuronwise_information : (m,) array
-        I(T_i;S) of the population in bits.
-    total_variation : float
-        Distance between two groups' code distributions, the largest over pairs of groups.
-    prior : (K,) array
-        Probabilities of the groups.
+    X, y : (n, d), (n,) of 0 and 1; the rows as a learning problem
+    theta : (n, m) Bernoulli parameters of each row's code
+    groups : (n,) of 0..K-1, also called `s`
+    prior : (K,) probabilities of the groups
+    information, neuronwise_information : I(T;S), and (m,) I(T_i;S), of the population in bits
+    total_variation : distance between two groups' code distributions, the largest over pairs of groups
     """
 
     name: str
@@ -72,27 +64,25 @@ class Population:
 
 
 def make_xor(n_samples: int = 1000, *, w: float = 2.0, n_bits: int = 2, random_state: Seed = None) -> Population:
-    r"""Make codes of which no bit tells S but all bits together do.
+    """Make codes of which no bit reveals S alone but all bits together do.
 
-    x is uniform on {-1, 1}^m, S says whether the number of -1 is odd (for two bits: x1 != x2),
-    theta = sigmoid(w x), y = [x1 > 0]. With r = tanh(w/2), the number of zeros in the code is odd or even
-    as S says with probability (1 + r^m)/2, hence
-
-    .. math:: I(T;S) = 1 - h\left(\tfrac{1 - r^m}{2}\right), \qquad TV = |r|^m, \qquad I(T_i;S) = 0.
-
-    For two bits this is 1 - h(2q(1-q)) with q = sigmoid(-w).
+    x is uniform on {-1, 1}^m, S says whether the number of -1 is odd (for two bits: x1 != x2), theta = sigmoid(w x),
+    y = [x1 > 0]. With r = tanh(w/2), the number of zeros in the code is odd or even as S says with probability
+    (1 + r^m)/2, hence I(T;S) = 1 - h((1 - r^m)/2), total variation |r|^m and I(T_i;S) = 0. For two bits I(T;S) is
+    1 - h(2q(1-q)) with q = sigmoid(-w).
 
     Examples
     --------
     >>> make_xor(w=2.0)
     Population(xor: 1000 rows, 2 bits, 2 groups; I(T;S) 0.2585 bits, total variation 0.5800)
     """
-    check_count("n_samples", n_samples)
+    check_number("n_samples", n_samples, 1, whole=True)
     check_number("w", w)
-    check_count("n_bits", n_bits, least=2)
+    check_number("n_bits", n_bits, 2, whole=True)
     rng = np.random.default_rng(random_state)
     x = rng.choice([-1.0, 1.0], size=(n_samples, n_bits))
     agreement = abs(np.tanh(w / 2)) ** n_bits
+    nats = (xlog1py(1 + agreement, agreement) + xlog1py(1 - agreement, -agreement)) / 2  # accurate when tiny
     return Population(
         name="xor",
         X=x,
@@ -100,7 +90,7 @@ def make_xor(n_samples: int = 1000, *, w: float = 2.0, n_bits: int = 2, random_s
         theta=expit(w * x),
         groups=(x < 0).sum(axis=1) % 2,
         prior=np.full(2, 0.5),
-        information=float(_noisy_bit_information(agreement)),
+        information=float(nats / np.log(2)),
         neuronwise_information=np.zeros(n_bits),
         total_variation=float(agreement),
     )
@@ -112,10 +102,10 @@ def make_independent(
     w: float = 2.0,
     n_bits: int = 4,
     n_groups: int = 2,
-    prior: Sequence[float] | None = None,
+    prior: Prior = None,
     random_state: Seed = None,
 ) -> Population:
-    """Make codes that vary with x and tell nothing about S: all true leakages are 0.
+    """Make codes that vary with x and reveal nothing about S: all true leakages are 0.
 
     x is standard normal in m dimensions, S is drawn apart from it, theta = sigmoid(w x), y = [x1 > 0].
 
@@ -124,11 +114,10 @@ def make_independent(
     >>> make_independent(n_groups=3)
     Population(independent: 1000 rows, 4 bits, 3 groups; I(T;S) 0.0000 bits, total variation 0.0000)
     """
-    check_count("n_samples", n_samples)
+    check_number("n_samples", n_samples, 1, whole=True)
     check_number("w", w)
-    check_count("n_bits", n_bits)
-    check_count("n_groups", n_groups, least=2)
-    shares = checked_prior(prior, n_groups)
+    check_number("n_bits", n_bits, 1, whole=True)
+    shares = _checked_prior(prior, n_groups)
     rng = np.random.default_rng(random_state)
     x = rng.standard_normal((n_samples, n_bits))
     return Population(
@@ -150,28 +139,26 @@ def make_shifted_bits(
     delta: float = 0.2,
     n_bits: int = 4,
     n_groups: int = 2,
-    prior: Sequence[float] | None = None,
+    prior: Prior = None,
     random_state: Seed = None,
 ) -> Population:
     """Make codes whose bits are independent given S, with another probability in each group.
 
-    Every bit of group k is 1 with probability 1/2 + delta (k/(K-1) - 1/2), so that the first and the last
-    group are delta apart. The number of ones then tells as much about S as the code does, so the truth is
-    exact at any width.
+    Every bit of group k is 1 with probability 1/2 + delta (k/(K-1) - 1/2), so that the first and the last group are
+    delta apart. The number of ones then reveals as much about S as the code does, so the truth is exact at any width.
 
-    X holds one draw of the code, which leaks exactly `information` bits, and a last column, standard normal
-    and independent of S, whose sign is y: the ideal representation keeps that column only.
+    X holds one draw of the code, which leaks exactly `information` bits, and a last column, standard normal and
+    independent of S, whose sign is y: the ideal representation keeps that column only.
 
     Examples
     --------
     >>> make_shifted_bits(delta=0.4, n_groups=3)
     Population(shifted_bits: 1000 rows, 4 bits, 3 groups; I(T;S) 0.2728 bits, total variation 0.5680)
     """
-    check_count("n_samples", n_samples)
+    check_number("n_samples", n_samples, 1, whole=True)
     check_number("delta", delta, 0, 1)
-    check_count("n_bits", n_bits)
-    check_count("n_groups", n_groups, least=2)
-    shares = checked_prior(prior, n_groups)
+    check_number("n_bits", n_bits, 1, whole=True)
+    shares = _checked_prior(prior, n_groups)
     rng = np.random.default_rng(random_state)
     levels = 0.5 + delta * np.linspace(-0.5, 0.5, n_groups)  # (K,)
     groups = rng.choice(n_groups, size=n_samples, p=shares)
@@ -188,8 +175,18 @@ def make_shifted_bits(
         prior=shares,
         information=_information(counts, shares),
         neuronwise_information=np.full(n_bits, _information(_count_law(levels, 1), shares)),
-        total_variation=_total_variation(counts),
+        total_variation=max(float(abs(a - b).sum() / 2) for a, b in combinations(counts, 2)),
     )
+
+
+def _checked_prior(prior: Prior, n_groups: int) -> np.ndarray:
+    """Return the probabilities of the groups; None means equal ones."""
+    check_number("n_groups", n_groups, 2, whole=True)
+    values = np.full(n_groups, 1.0) if prior is None else np.asarray(prior, dtype=float)
+    if prior is not None and not (values.shape == (n_groups,) and (values > 0).all() and np.isclose(values.sum(), 1)):
+        remedy = f"Pass {n_groups} positive numbers that sum to 1, or None."
+        raise InputError("is not possible.", argument="prior", value=prior, remedy=remedy)
+    return values / values.sum()
 
 
 def _count_law(levels: np.ndarray, n_bits: int) -> np.ndarray:
@@ -197,16 +194,6 @@ def _count_law(levels: np.ndarray, n_bits: int) -> np.ndarray:
     return binom.pmf(np.arange(n_bits + 1), n_bits, levels[:, None])
 
 
-def _noisy_bit_information(r: float) -> float:
-    """Return 1 - h((1 - r)/2) in bits, accurate also for tiny r."""
-    return (xlog1py(1 + r, r) + xlog1py(1 - r, -r)) / (2 * np.log(2))
-
-
 def _information(laws: np.ndarray, prior: np.ndarray) -> float:
     """Return I(word;S) in bits from the law of the words in each group, (K, words)."""
     return float(prior @ kl_div(laws, prior @ laws).sum(axis=1) / np.log(2))
-
-
-def _total_variation(laws: np.ndarray) -> float:
-    """Return half the L1 distance between two groups' laws, the largest over pairs."""
-    return max(float(abs(a - b).sum() / 2) for a, b in combinations(laws, 2))

@@ -1,18 +1,28 @@
 """Tables and sensitive columns as plain arrays."""
 
-from fairbits.encoding.group_encoder import GroupEncoder
+from fairbits.encoding.columns import ColumnsMismatchError, take_rows
+from fairbits.encoding.group_encoder import GroupEncoder, SmallGroupError
 from fairbits.encoding.overlap import Overlap, sensitive_in_table
-from fairbits.encoding.seen_rows import ReleaseLedger, SeenRows, index_hashes, row_hashes, take_rows
-from fairbits.encoding.sensitive import BinnedSensitiveFeaturesWarning, check_length, sensitive_columns
-from fairbits.encoding.table_encoder import TableEncoder
+from fairbits.encoding.seen_rows import ReleaseLedger, SeenRows, index_hashes, row_hashes
+from fairbits.encoding.sensitive import (
+    BinnedSensitiveFeaturesWarning,
+    UnseenGroupError,
+    check_length,
+    sensitive_columns,
+)
+from fairbits.encoding.table_encoder import NothingToEncodeError, TableEncoder
 
 __all__ = [
     "BinnedSensitiveFeaturesWarning",
+    "ColumnsMismatchError",
     "GroupEncoder",
+    "NothingToEncodeError",
     "Overlap",
     "ReleaseLedger",
     "SeenRows",
+    "SmallGroupError",
     "TableEncoder",
+    "UnseenGroupError",
     "check_length",
     "index_hashes",
     "row_hashes",

@@ -1,37 +1,37 @@
 """What `TableEncoder` learns about one column: a few floats or a list of texts, and how to write it out."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding.columns import as_codes, as_numbers, as_seconds, column_kind, label
+from fairbits.encoding.columns import as_codes, as_microseconds, as_numbers, column_kind, label
 from fairbits.errors import InputError
 
 FEWEST_NUMBERED_ROWS = 100
 
 
 class DroppedColumn(Exception):
-    """Says why a column is left out; caught by `TableEncoder.fit`, never seen by users."""
+    """Why a column is left out; `TableEncoder.fit` catches it."""
 
 
 @dataclass(frozen=True)
 class NumberFeature:
-    """A number, standard-scaled: (x - center) / scale, with `fill` for missing and infinite values.
+    """A number, or a date or duration in seconds, scaled: (x - center) / scale; `fill` replaces what is not finite.
 
-    A `scale` of 0 stands for a column with one value and gaps: only the missing-indicator is written.
+    A `scale` of 0 is a column with one value and gaps: only the missing-indicator is written.
     """
 
-    kind: ClassVar[str] = "number"
+    kind: str  # "number" or "date"
     center: float
     scale: float
     fill: float
     indicator: bool
 
     @classmethod
-    def fit(cls, values: Any, impute: str) -> "NumberFeature":
-        x = cls.read(values)
+    def fit(cls, kind: str, values: Any, impute: str) -> "NumberFeature":
+        x = _read(kind, values)
         seen = x[np.isfinite(x)]
         if not len(seen):
             raise DroppedColumn("no value: every row is missing or infinite")
@@ -42,36 +42,42 @@ class NumberFeature:
         if numbers_the_rows(seen):
             raise DroppedColumn(f"identifier: the numbers {label(seen.min())} to {label(seen.max())}, each once")
         fill = center if impute == "mean" else float(np.median(seen))
-        return cls(center=center, scale=scale, fill=fill, indicator=gaps)
-
-    @staticmethod
-    def read(values: Any) -> np.ndarray:
-        if column_kind(values) == "date":
-            raise InputError("held numbers in fit and holds dates now; pass numbers again")
-        return as_numbers(values)
+        return cls(kind, center, scale, fill, indicator=gaps)
 
     @property
     def suffixes(self) -> list[str]:
         return [""] * (self.scale > 0) + [" (missing)"] * self.indicator
 
     def write(self, values: Any, out: np.ndarray) -> None:
-        x = self.read(values)
+        x = _read(self.kind, values)
         seen = np.isfinite(x)
         if self.indicator:
             out[:, -1] = ~seen
         if self.scale > 0:
-            x = x if seen.all() else np.where(seen, x, self.fill)
             limit = np.finfo(out.dtype).max
             with np.errstate(over="ignore"):
-                out[:, 0] = np.clip((x - self.center) / self.scale, -limit, limit)
+                out[:, 0] = np.clip((np.where(seen, x, self.fill) - self.center) / self.scale, -limit, limit)
 
     def describe(self) -> str:
-        gaps = f", missing as {self.fill:g} and marked" if self.indicator else ""
-        return f"{self.kind}, mean {self.center:g}, standard deviation {self.scale:g}{gaps}"
+        mean, fill, spread = f"{self.center:g}", f"{self.fill:g}", f"{self.scale:g}"
+        if self.kind == "date":
+            mean, fill = (str(np.datetime64(int(x), "s").astype("datetime64[D]")) for x in (self.center, self.fill))
+            spread = f"{self.scale / 86_400:.1f} days"
+        gaps = f", missing as {fill} and marked" if self.indicator else ""
+        return f"{self.kind}, mean {mean}, standard deviation {spread}{gaps}"
+
+
+def _read(kind: str, values: Any) -> np.ndarray:
+    now = column_kind(values)
+    if kind == "number" and now == "date":
+        raise InputError("held numbers in fit and holds dates now.", remedy="Pass numbers again.")
+    if kind == "date" and now != "date" and not pd.isna(values).all():
+        raise InputError("held dates in fit and does not now.", remedy="Use pandas.to_datetime first.")
+    return as_numbers(values) if kind == "number" else as_microseconds(values) / 1e6
 
 
 def numbers_the_rows(x: np.ndarray) -> bool:
-    """Say whether a column just counts its rows: consecutive whole numbers, each once, in 100 rows or more.
+    """Return whether a column just counts its rows: consecutive whole numbers, each once, in 100 rows or more.
 
     >>> numbers_the_rows(np.arange(100.0)), numbers_the_rows(np.arange(100.0) * 2)
     (True, False)
@@ -81,25 +87,15 @@ def numbers_the_rows(x: np.ndarray) -> bool:
     return bool(np.array_equal(np.sort(x), np.arange(x.min(), x.max() + 1)))
 
 
-@dataclass(frozen=True)
-class DateFeature(NumberFeature):
-    """A date or duration in seconds, scaled as a number."""
-
-    kind: ClassVar[str] = "date"
-
-    @staticmethod
-    def read(values: Any) -> np.ndarray:
-        if column_kind(values) != "date" and not pd.isna(values).all():
-            raise InputError("held dates in fit and does not now; parse it first, as by pandas.to_datetime")
-        return as_seconds(values)
-
-    def describe(self) -> str:
-        gaps = f", missing as {_day(self.fill)} and marked" if self.indicator else ""
-        return f"{self.kind}, mean {_day(self.center)}, standard deviation {self.scale / 86_400:.1f} days{gaps}"
-
-
-def _day(seconds: float) -> str:
-    return str(np.datetime64(int(seconds), "s").astype("datetime64[D]"))
+def moments(x: np.ndarray) -> tuple[float, float]:
+    """Return mean and standard deviation; exact 0 for a constant, no overflow at the ends of float64."""
+    low, high = x.min(), x.max()
+    half = high / 2 - low / 2
+    if half == 0:
+        return float(low), 0.0
+    middle = low + half
+    z = (x - middle) / half  # within [-1, 1]
+    return float(middle + half * z.mean()), float(half * z.std())
 
 
 @dataclass(frozen=True)
@@ -110,7 +106,7 @@ class CategoryFeature:
     are not kept: a model file should not carry the rare values of the people it was trained on.
     """
 
-    kind: ClassVar[str] = "category"
+    kind: str  # "category"
     categories: list[str]
     other: bool
     missing: bool
@@ -126,16 +122,13 @@ class CategoryFeature:
             raise DroppedColumn(f"identifier: {len(distinct)} distinct values in {seen} rows")
         counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
         counts = pd.Series(counts, index=[label(v) for v in distinct], dtype=np.int64).groupby(level=0).sum()
-        return cls._kept(counts, max_categories, missing=seen < len(codes))
-
-    @classmethod
-    def _kept(cls, counts: pd.Series, max_categories: int, missing: bool) -> "CategoryFeature":
+        missing = seen < len(codes)
         if len(counts) == 1 and not missing:
             raise DroppedColumn(f"constant: {counts.index[0]!r} in every row")
         other = len(counts) > max_categories
         if other:  # equal counts stay in alphabetical order, so that the choice does not depend on row order
             counts = counts.sort_values(ascending=False, kind="stable")[: max_categories - 1]
-        return cls(categories=sorted(map(str, counts.index)), other=other, missing=missing)
+        return cls("category", sorted(map(str, counts.index)), other, missing)
 
     @property
     def suffixes(self) -> list[str]:
@@ -156,18 +149,7 @@ class CategoryFeature:
 
 
 Feature = NumberFeature | CategoryFeature
-KINDS: dict[str, type[Feature]] = {f.kind: f for f in (NumberFeature, DateFeature, CategoryFeature)}
-
-
-def moments(x: np.ndarray) -> tuple[float, float]:
-    """Return mean and standard deviation; exact 0 for a constant, no overflow at the ends of float64."""
-    low, high = x.min(), x.max()
-    half = high / 2 - low / 2
-    if half == 0:
-        return float(low), 0.0
-    middle = low + half
-    z = (x - middle) / half  # within [-1, 1]
-    return float(middle + half * z.mean()), float(half * z.std())
+KINDS: dict[str, type[Feature]] = {"category": CategoryFeature, "date": NumberFeature, "number": NumberFeature}
 
 
 def fitted_feature(values: Any, *, max_categories: int, impute: str, identifier_share: float | None) -> Feature:
@@ -175,18 +157,4 @@ def fitted_feature(values: Any, *, max_categories: int, impute: str, identifier_
     kind = column_kind(values)
     if kind == "category":
         return CategoryFeature.fit(values, max_categories, identifier_share)
-    return (DateFeature if kind == "date" else NumberFeature).fit(values, impute)
-
-
-def feature_state(feature: Feature | None) -> dict[str, Any] | None:
-    """Return a feature as a plain dict, None for a dropped column."""
-    return None if feature is None else {"kind": feature.kind, **asdict(feature)}
-
-
-def feature_from_state(state: dict[str, Any] | None) -> Feature | None:
-    """Inverse of `feature_state`."""
-    if state is None:
-        return None
-    if state.get("kind") not in KINDS:
-        raise InputError(f"state: kind={state.get('kind')!r} must be one of {sorted(KINDS)}, as state() writes")
-    return KINDS[state["kind"]](**{key: value for key, value in state.items() if key != "kind"})
+    return NumberFeature.fit(kind, values, impute)

@@ -1,13 +1,14 @@
-"""Pull columns out of pandas, polars and numpy tables, as numbers with NaN or as codes with text labels."""
+"""Columns of pandas, polars, pyarrow and numpy tables: as numbers with NaN, or as codes with text labels."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from fairbits.errors import InputError
+from fairbits.errors import InputError, InputTypeError
 
 # What pandas finds inside an object column that is not text; anything else is read as categories.
 OBJECT_KINDS = {
@@ -16,29 +17,38 @@ OBJECT_KINDS = {
 }
 
 
-def is_frame(table: Any) -> bool:
-    """Tell whether `table` is a data frame (pandas, polars, or alike), found by its methods, not its type."""
-    return all(hasattr(table, name) for name in ("to_numpy", "columns", "__getitem__"))
+class ColumnsMismatchError(InputError):
+    """The columns are not those that an encoder was fitted to."""
+
+    def __init__(self, problem: str, *, found: list[str], fitted: list[str], remedy: str = ""):
+        super().__init__(problem, remedy=remedy)
+        self.found, self.fitted = found, fitted
 
 
-def column_at(table: Any, position: int) -> Any:
-    """Return one column of a frame or 2-d array, as a pandas Series or a 1-d array."""
-    if isinstance(table, pd.DataFrame):
-        return table.iloc[:, position]
-    return one_column(table[table.columns[position]] if is_frame(table) else table[:, position])
+def as_frame(table: Any) -> Any:
+    """Return a pandas, polars or pyarrow table as a frame of narwhals, anything else as it is.
 
-
-def rows_at(table: Any, rows: np.ndarray) -> Any:
-    """Return some rows of a frame or 2-d array."""
-    return table.iloc[rows] if isinstance(table, pd.DataFrame) else table[rows]
+    `frame[:, i]` is a column and `frame[rows]` some rows, as of a 2-d array.
+    """
+    if hasattr(table, "collect"):
+        raise InputTypeError(f"This table is a {type(table).__name__}.", remedy="Pass the result of its collect().")
+    try:
+        return nw.from_native(table, eager_only=True, pass_through=True)
+    except ValueError:  # two columns of one name
+        names = pd.Index(getattr(table, "column_names", table.columns))  # the first is pyarrow's
+        twice = names[names.duplicated()][0]
+        raise InputError(f"More than one column is named {twice!r}.", remedy="Rename or drop one of them.") from None
 
 
 def one_column(values: Any) -> Any:
-    """Return pandas objects as a Series and everything else (polars, arrays, lists) as a 1-d array."""
-    if isinstance(values, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
+    """Return pandas and pyarrow columns as a Series, everything else (polars, arrays, lists) as an array."""
+    if isinstance(values, (pd.Index, pd.api.extensions.ExtensionArray)):
         return pd.Series(values)
-    if hasattr(values, "to_numpy"):
-        return values.to_numpy()
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        if series.implementation.is_pyarrow():  # narwhals' own to_pandas and to_numpy lose missing categories
+            return series.to_native().to_pandas()
+        return series.to_native() if series.implementation.is_pandas() else series.to_numpy()
     return values if isinstance(values, np.ndarray) else array_of(values)
 
 
@@ -52,20 +62,37 @@ def array_of(values: Sequence) -> np.ndarray:
     return array if array.dtype.kind in "biufcmMO" else np.asarray(values, dtype=object)
 
 
+def take_rows(part: Any, rows: np.ndarray) -> Any:
+    """Return the rows at some positions of an argument of `fit`: array, frame, list, dict of columns or None."""
+    if part is None:
+        return None
+    if isinstance(part, dict):
+        return {name: take_rows(column, rows) for name, column in part.items()}
+    table = nw.from_native(part, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(table, (nw.DataFrame, nw.Series)):
+        return table[rows].to_native()
+    return [part[row] for row in rows] if isinstance(part, (list, tuple)) else part[rows]
+
+
 def column_kind(values: Any) -> str:
-    """Say how a column is read: "number", "date" or "category" (text, booleans, categoricals, mixtures).
+    """Return how a column is read: "number", "date" or "category" (text, booleans, categoricals, mixtures).
 
     >>> column_kind(np.array([1, 2])), column_kind(np.array([True, False])), column_kind(np.array(["a", 1.0]))
     ('number', 'category', 'category')
     """
     dtype = values.dtype
     if types.is_complex_dtype(dtype):
-        raise InputError("Complex data not supported; pass real and imaginary parts as two columns")
+        raise InputError("Complex data not supported.", remedy="Pass real and imaginary parts as two columns.")
     if types.is_object_dtype(dtype):
         return OBJECT_KINDS.get(types.infer_dtype(values, skipna=True), "category")
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
         return "date"
     return "number" if types.is_numeric_dtype(dtype) and not types.is_bool_dtype(dtype) else "category"
+
+
+def absent(values: Any) -> np.ndarray:
+    """Return which values are missing, or are infinite numbers.  (n,) bool"""
+    return ~np.isfinite(as_numbers(values)) if column_kind(values) == "number" else np.asarray(pd.isna(values))
 
 
 def as_numbers(values: Any) -> np.ndarray:
@@ -84,17 +111,17 @@ def as_numbers(values: Any) -> np.ndarray:
     return numbers
 
 
-def as_seconds(values: Any) -> np.ndarray:
-    """Return a column of dates (since 1970, UTC) or durations as float64 seconds, NaN where missing.
+def as_microseconds(values: Any) -> np.ndarray:
+    """Return a column of dates (since 1970, UTC) or durations as float64 microseconds, NaN where missing.
 
-    >>> as_seconds(np.array(["1970-01-02", "NaT"], dtype="datetime64[D]"))
-    array([86400.,    nan])
+    >>> as_microseconds(np.array(["1970-01-02", "NaT"], dtype="datetime64[D]"))
+    array([8.64e+10,      nan])
     """
     series = pd.Series(values)
     lengths = "timedelta" in types.infer_dtype(series, skipna=True)
     times = pd.to_timedelta(series) if lengths else pd.to_datetime(series, utc=True)
     ticks = times.dt.as_unit("us").to_numpy("timedelta64[us]" if lengths else "datetime64[us]")
-    return np.where(np.isnat(ticks), np.nan, ticks.view(np.int64) / 1e6)
+    return np.where(np.isnat(ticks), np.nan, ticks.view(np.int64))
 
 
 def as_codes(values: Any) -> tuple[np.ndarray, Any]:
@@ -104,12 +131,9 @@ def as_codes(values: Any) -> tuple[np.ndarray, Any]:
     >>> codes.tolist(), list(distinct)
     ([0, -1, 1, 0], ['b', 'a'])
     """
-    # Inside mixed object columns 1 and True are equal to a hash table: tell them apart by their text.
+    # Inside mixed object columns 1 and True are equal to a hash table: compare them by their text.
     if types.is_object_dtype(values.dtype) and types.infer_dtype(values, skipna=True).startswith("mixed"):
-        values = np.asarray(values, dtype=object)
-        absent = pd.isna(values)
-        texts = [None if gone else label(v) for v, gone in zip(values, absent, strict=True)]
-        values = np.array(texts, dtype=object)
+        values = pd.Series(values).map(label, na_action="ignore").to_numpy(object)
     return pd.factorize(values)
 
 
@@ -125,6 +149,6 @@ def label(value: Any) -> str:
         return value.decode(errors="replace")
     if not types.is_scalar(value):
         found = f"found a {type(value).__name__}: {value!r}"
-        raise TypeError(f"each cell argument must be a string or a number, {found}")
+        raise InputTypeError(f"each cell argument must be a string or a number, {found}.")
     whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
     return str(int(value)) if whole else str(value)

@@ -2,18 +2,11 @@
 
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding.columns import (
-    array_of,
-    as_codes,
-    as_numbers,
-    column_at,
-    column_kind,
-    is_frame,
-    rows_at,
-)
+from fairbits.encoding.columns import array_of, as_codes, as_frame, as_numbers, column_kind, one_column, take_rows
 from fairbits.encoding.sensitive import MAX_LABELS, check_length, default_names, sensitive_columns
 
 SAMPLE_ROWS = 2_000
@@ -24,7 +17,7 @@ class Overlap(NamedTuple):
     """A column of X that repeats a sensitive column; its text is a sentence.
 
     >>> print(Overlap("gender", "sex", "is one-to-one with"))
-    column 'gender' of X is one-to-one with sensitive column 'sex'
+    column 'gender' is one-to-one with the sensitive column 'sex'
     """
 
     column: str
@@ -32,7 +25,7 @@ class Overlap(NamedTuple):
     how: str
 
     def __str__(self) -> str:
-        return f"column {self.column!r} of X {self.how} sensitive column {self.sensitive!r}"
+        return f"column {self.column!r} {self.how} the sensitive column {self.sensitive!r}"
 
 
 def sensitive_in_table(X: Any, sensitive_features: Any) -> list[Overlap]:
@@ -44,36 +37,31 @@ def sensitive_in_table(X: Any, sensitive_features: Any) -> list[Overlap]:
 
     >>> table = pd.DataFrame({"gender": [0, 1, 0, 1], "age": [20, 30, 20, 40]})
     >>> [str(found) for found in sensitive_in_table(table, pd.Series(["F", "M", "F", "M"], name="sex"))]
-    ["column 'gender' of X is one-to-one with sensitive column 'sex'"]
+    ["column 'gender' is one-to-one with the sensitive column 'sex'"]
     """
-    X = X if is_frame(X) or isinstance(X, np.ndarray) else array_of(X)
+    X = as_frame(X)
+    X = X if isinstance(X, (nw.DataFrame, np.ndarray)) else array_of(X)
     columns = sensitive_columns(sensitive_features)
     check_length(columns, X.shape[0])
-    named = is_frame(X) and list(columns) != default_names(len(columns))
+    named = isinstance(X, nw.DataFrame) and list(columns) != default_names(len(columns))
     return [found for name, values in columns.items() for found in _overlaps(X, name, values, named)]
 
 
 def _overlaps(X: Any, sensitive: str, values: Any, named: bool) -> list[Overlap]:
-    names = map(str, X.columns) if is_frame(X) else map(str, range(X.shape[1]))
     codes, n_values = _all_codes(values)
-    relation, rows = (_ranked, _spread(codes)) if n_values > len(codes) / 2 else (_coded, _spread_and_first(codes))
-    sample, part = rows_at(X, rows), values.iloc[rows] if isinstance(values, pd.Series) else values[rows]
+    relation, rows = _coded, np.linspace(0, len(codes) - 1, min(SAMPLE_ROWS, len(codes))).astype(np.int64)
+    if n_values > len(codes) / 2:
+        relation = _ranked
+    else:  # look at the first row of each value, too
+        rows = np.union1d(rows, pd.Series(codes).drop_duplicates().index)
+    sample, part = X[rows], take_rows(values, rows)  # a relation of all rows holds there, too
     found = []
-    for position, name in enumerate(names):
-        if named and name == sensitive and _all_codes(column_at(X, position))[1] > 1:
+    for position, name in enumerate(map(str, X.columns if isinstance(X, nw.DataFrame) else range(X.shape[1]))):
+        if named and name == sensitive and _all_codes(one_column(X[:, position]))[1] > 1:
             found.append(Overlap(name, sensitive, "has the name of"))
-        elif relation(column_at(sample, position), part) and (how := relation(column_at(X, position), values)):
+        elif relation(one_column(sample[:, position]), part) and (how := relation(one_column(X[:, position]), values)):
             found.append(Overlap(name, sensitive, how))
     return found
-
-
-def _spread(codes: np.ndarray) -> np.ndarray:
-    return np.linspace(0, len(codes) - 1, min(SAMPLE_ROWS, len(codes))).astype(np.int64)
-
-
-def _spread_and_first(codes: np.ndarray) -> np.ndarray:
-    """Return rows all over the table and the first of each value: a relation of all rows holds there too."""
-    return np.union1d(_spread(codes), pd.Series(codes).drop_duplicates().index)
 
 
 def _all_codes(values: Any) -> tuple[np.ndarray, int]:

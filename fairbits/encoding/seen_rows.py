@@ -5,14 +5,13 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import _safe_indexing
 
 MARGIN = 0.05  # more rows than chance explains, on top of three standard deviations
 RUN = 8  # rows in a row whose content is compared, where rows have no labels
 
 
 def row_hashes(x: np.ndarray) -> np.ndarray:
-    """Return a number for each row of (n, ...) numbers that is the same for the same content.  (n,) uint64"""
+    """Return a hash of each row of (n, ...) numbers, equal for equal content.  (n,) uint64"""
     x = np.asarray(x).reshape(len(x), -1)
     factors = np.random.default_rng(0).integers(2**64, size=x.shape[1], dtype=np.uint64) | np.uint64(1)
     total = np.zeros(len(x), np.uint64)
@@ -23,26 +22,19 @@ def row_hashes(x: np.ndarray) -> np.ndarray:
 
 
 def index_hashes(X: Any) -> np.ndarray | None:
-    """Return a number for each row's label in a pandas frame's index, None for anything else."""
+    """Return a hash of each label in the index of a pandas frame, None for anything else."""
     return pd.util.hash_array(X.index.to_numpy()) if isinstance(X, pd.DataFrame) else None
 
 
 def table_fingerprint(hashes: np.ndarray) -> str:
-    """Return a text that is the same for tables of the same rows, in any order."""
+    """Return a text that is equal for tables of the same rows, in any order."""
     return hashlib.sha256(np.sort(hashes).tobytes()).hexdigest()
-
-
-def take_rows(part: Any, rows: np.ndarray) -> Any:
-    """Return some rows of an argument of `fit`: array, frame, list, dict of columns or None."""
-    if isinstance(part, dict):
-        return {name: take_rows(column, rows) for name, column in part.items()}
-    return None if part is None else _safe_indexing(part, rows)
 
 
 class SeenRows:
     """Rows seen before, to notice when they come back: as calibration rows, or to be drawn again.
 
-    A pickle keeps the fingerprint of the table alone: numbers of single rows would tell who was in it.
+    A pickle keeps the fingerprint of the table alone: hashes of single rows would reveal who was in it.
     """
 
     def __init__(self, hashes: np.ndarray, index: np.ndarray | None = None):
@@ -55,13 +47,13 @@ class SeenRows:
 
     @classmethod
     def of_table(cls, fingerprint: str) -> Self:
-        """Return what recognises a table of which no more than the fingerprint is known."""
+        """Return an object that recognises a table by its fingerprint alone."""
         seen = cls.__new__(cls)
         seen.fingerprint, seen.hashes, seen.index = fingerprint, None, None
         return seen
 
     def come_back(self, hashes: np.ndarray, index: np.ndarray | None = None) -> str | None:
-        """Say why rows look like these ones, or return None; repeated content alone is no reason."""
+        """Return why rows look like these ones, or None; repeated content alone is no reason."""
         if table_fingerprint(hashes) == self.fingerprint:
             return "they are the same table"
         if self.hashes is None or not len(hashes):
@@ -73,10 +65,10 @@ class SeenRows:
             found = np.isin(_paired(hashes, index), _paired(self.hashes, self.index))
             if _more_than_chance(found, alike):
                 return "many have the index and the content of those rows"
-        elif len(hashes) >= RUN and _more_than_chance(
-            np.isin(_runs(hashes), _runs(self.hashes)), len(self.hashes) * alike**RUN
-        ):  # a run may stand anywhere among them
-            return "many stand in the same order as those rows"
+        elif len(hashes) >= RUN:
+            found = np.isin(_runs(hashes), _runs(self.hashes))
+            if _more_than_chance(found, len(self.hashes) * alike**RUN):  # a run may be anywhere among them
+                return "many are in the same order as those rows"
         fresh = share[counts == 1].sum()  # Good and Turing: the chance that a new row has new content
         if _more_than_chance(np.isin(hashes, self.hashes), 1 - fresh):
             return "many have the content of those rows, more than repeats within them explain"
@@ -88,7 +80,7 @@ def _paired(hashes: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def _runs(hashes: np.ndarray) -> np.ndarray:
-    """Return a number for every run of rows that follow each other."""
+    """Return a hash of every `RUN` rows that follow each other."""
     total = np.zeros(max(len(hashes) - RUN + 1, 0), np.uint64)
     for place in range(RUN):
         total = total * np.uint64(0x9E3779B97F4A7C15) + hashes[place : place + len(total)]

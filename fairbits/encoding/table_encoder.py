@@ -1,25 +1,32 @@
 """Mixed tables to one matrix of numbers."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any, Self
 
+import narwhals as nw
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairbits.encoding.column_features import (
-    DroppedColumn,
-    Feature,
-    feature_from_state,
-    feature_state,
-    fitted_feature,
-)
-from fairbits.encoding.columns import column_at, is_frame
-from fairbits.errors import InputError
+from fairbits.encoding.column_features import KINDS, DroppedColumn, Feature, fitted_feature
+from fairbits.encoding.columns import ColumnsMismatchError, as_frame, one_column
+from fairbits.errors import InputError, InputTypeError
+
+
+class NothingToEncodeError(InputError):
+    """Every column of a table was dropped; `dropped` has the reasons by column."""
+
+    def __init__(self, dropped: dict[str, str]):
+        reasons = "; ".join(f"{name} ({reason})" for name, reason in dropped.items())
+        super().__init__(f"Nothing is left to encode, every column was dropped: {reasons}.")
+        self.dropped = dropped
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Encode a mixed pandas, polars or numpy table as a float matrix.
+    """Encode a mixed pandas, polars, pyarrow or numpy table as a float matrix.
 
     Numbers and dates are standard-scaled; text, booleans and categoricals become one column per value.
     Missing numbers (infinite ones too) are imputed and marked by a column of their own if fit saw any; a
@@ -64,31 +71,38 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def fit(self, X, y=None) -> Self:
         """Learn scales and categories; `y` is ignored."""
         self._check_parameters()
-        X = self._validated(X, reset=True)
+        table = self._validated(X, reset=True)
         self.features_: list[Feature | None] = []
         self.dropped_: dict[str, str] = {}
-        for position, name in enumerate(_check_feature_names_in(self)):
-            self.features_.append(self._learn(X, position, str(name)))
+        rules = {name: getattr(self, name) for name in ("max_categories", "impute", "identifier_share")}
+        for position, name in enumerate(self._input_names()):
+            try:
+                with _about(name):
+                    self.features_.append(fitted_feature(one_column(table[:, position]), **rules))
+            except DroppedColumn as reason:
+                self.features_.append(None)
+                self.dropped_[str(name)] = str(reason)
         self._check_outputs()
         return self
 
     def transform(self, X):
         """Return the table as a matrix (n, n_features_out)."""
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        out = np.zeros((X.shape[0], sum(self._widths())), dtype=self.dtype)
-        start = 0
-        for position, (feature, width) in enumerate(zip(self.features_, self._widths(), strict=True)):
+        table = self._validated(X, reset=False)
+        widths = [0 if feature is None else len(feature.suffixes) for feature in self.features_]
+        out = np.zeros((table.shape[0], sum(widths)), dtype=self.dtype)
+        blocks = np.split(out, np.cumsum(widths)[:-1], axis=1)  # views of out, one for each input column
+        for position, (name, feature) in enumerate(zip(self._input_names(), self.features_, strict=True)):
             if feature is not None:
-                self._read(X, position, feature.write, out[:, start : start + width])
-            start += width
+                with _about(name):
+                    feature.write(one_column(table[:, position]), blocks[position])
         return out
 
     def get_feature_names_out(self, input_features=None):
         """Return the output names: `age`, `age (missing)`, `sex=Male`, `job=(other)`, `job=(missing)`."""
         check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
-        kept = [(name, f) for name, f in zip(names, self.features_, strict=True) if f is not None]
+        pairs = zip(self._input_names(input_features), self.features_, strict=True)
+        kept = [(name, feature) for name, feature in pairs if feature is not None]
         return np.array([f"{name}{end}" for name, feature in kept for end in feature.suffixes], dtype=object)
 
     def describe(self) -> str:
@@ -99,11 +113,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         x1: dropped, constant: 'a' in every row
         """
         check_is_fitted(self)
-        lines = []
-        for name, feature in zip(_check_feature_names_in(self), self.features_, strict=True):
-            text = f"dropped, {self.dropped_[name]}" if feature is None else feature.describe()
-            lines.append(f"{name}: {text}")
-        return "\n".join(lines)
+        pairs = zip(self._input_names(), self.features_, strict=True)
+        texts = [(name, f"dropped, {self.dropped_[name]}" if f is None else f.describe()) for name, f in pairs]
+        return "\n".join(f"{name}: {text}" for name, text in texts)
 
     def state(self) -> dict[str, Any]:
         """Return parameters and fitted state as a dict of lists, floats, texts and None, ready for JSON.
@@ -117,7 +129,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return {
             "parameters": {**self.get_params(), "dtype": np.dtype(self.dtype).name},
             "feature_names_in": None if names is None else [str(name) for name in names],
-            "features": [feature_state(feature) for feature in self.features_],
+            "features": [None if feature is None else asdict(feature) for feature in self.features_],
             "dropped": dict(self.dropped_),
         }
 
@@ -127,7 +139,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         parameters = state["parameters"]
         encoder = cls(**{**parameters, "dtype": np.dtype(parameters["dtype"]).type})
         encoder._check_parameters()
-        encoder.features_ = [feature_from_state(feature) for feature in state["features"]]
+        for kind in {feature.get("kind") for feature in state["features"] if feature is not None} - set(KINDS):
+            raise InputError(f"must be one of {sorted(KINDS)}, as state() writes.", argument="kind", value=kind)
+        encoder.features_ = [None if f is None else KINDS[f["kind"]](**f) for f in state["features"]]
         encoder.dropped_ = dict(state["dropped"])
         encoder.n_features_in_ = len(encoder.features_)
         if state["feature_names_in"] is not None:
@@ -143,68 +157,60 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _widths(self) -> list[int]:
-        return [0 if feature is None else len(feature.suffixes) for feature in self.features_]
+    def _input_names(self, input_features=None) -> np.ndarray:
+        """Return the names of the input columns, `x0`, `x1`, ... if they have none."""
+        return OneToOneFeatureMixin.get_feature_names_out(self, input_features)
 
-    def _learn(self, X, position: int, name: str) -> Feature | None:
-        rules = {"max_categories": self.max_categories, "impute": self.impute}
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        """Return a frame of narwhals or an array, with the columns of fit."""
+        frame, rows = as_frame(X), 2 if reset else 1
+        is_frame = isinstance(frame, nw.DataFrame)
+        if is_frame and (frame.shape[0] < rows or not frame.shape[1]):
+            raise InputError(f"The table has the shape {frame.shape}; it needs {rows} row(s) and 1 column at least.")
+        kind = object if isinstance(X, (list, tuple)) else None  # keeps numbers beside text numbers
+        options = {"ensure_min_samples": rows, "ensure_all_finite": False, "dtype": kind}
+        if is_frame:
+            options = {"skip_check_array": True}
         try:
-            return self._read(X, position, fitted_feature, **rules, identifier_share=self.identifier_share)
-        except DroppedColumn as reason:
-            self.dropped_[name] = str(reason)
-            return None
-
-    def _read(self, X, position: int, step, *args, **kwargs):
-        """Run one step on one column, and name the column in whatever it complains about."""
-        try:
-            return step(column_at(X, position), *args, **kwargs)
-        except (ValueError, TypeError) as error:
-            name = _check_feature_names_in(self)[position]
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"X: column {name!r} cannot be encoded: {error}") from error
-
-    def _validated(self, X, *, reset: bool):
-        if hasattr(X, "collect"):  # polars' lazy frames
-            raise TypeError(f"X is a {type(X).__name__}; pass X.collect()")
-        rows = 2 if reset else 1
-        if not is_frame(X):
-            kind = object if isinstance(X, (list, tuple)) else None  # keeps numbers beside text numbers
-            limits = {"ensure_min_samples": rows, "ensure_all_finite": False}
-            return validate_data(self, X, reset=reset, dtype=kind, **limits)
-        _check_frame(X, rows)
-        try:
-            return validate_data(self, X, reset=reset, skip_check_array=True)
+            array = validate_data(self, X, reset=reset, **options)
+        except TypeError as error:
+            raise InputTypeError(str(error)) from error
         except ValueError as error:
-            remedy = "" if reset else "\nPass the columns of fit in order: X[list(encoder.feature_names_in_)]."
-            raise InputError(f"{error}{remedy}") from error
+            fitted = list(getattr(self, "feature_names_in_", []))
+            if reset or not is_frame or frame.columns == fitted:
+                raise InputError(str(error)) from error
+            remedy = "\nPass the columns of fit in order: X[list(encoder.feature_names_in_)]."
+            raise ColumnsMismatchError(str(error), found=frame.columns, fitted=fitted, remedy=remedy) from error
+        return frame if is_frame else array
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.max_categories, (int, np.integer)) or self.max_categories < 2:
-            raise InputError(f"max_categories={self.max_categories!r} must be an integer of 2 or more")
+        n, share = self.max_categories, self.identifier_share
+        if not isinstance(n, (int, np.integer)) or n < 2:
+            raise InputError("must be an integer of 2 or more.", argument="max_categories", value=n)
         if self.impute not in ("mean", "median"):
-            raise InputError(f"impute={self.impute!r} must be 'mean' or 'median'")
-        if self.identifier_share is not None and not 0 < self.identifier_share <= 1:
-            raise InputError(f"identifier_share={self.identifier_share!r} must be in (0, 1], or None to keep all")
+            raise InputError("must be 'mean' or 'median'.", argument="impute", value=self.impute)
+        if share is not None and not 0 < share <= 1:
+            raise InputError("must be in (0, 1], or None to keep all.", argument="identifier_share", value=share)
         if np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise InputError(f"dtype={self.dtype!r} must be numpy.float32 or numpy.float64")
+            raise InputError("must be numpy.float32 or numpy.float64.", argument="dtype", value=self.dtype)
 
     def _check_outputs(self) -> None:
-        names = self.get_feature_names_out()
-        if not len(names):
-            raise InputError(f"X: nothing left to encode, every column was dropped: {self.dropped_}")
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        if twice:
+        names = Counter(self.get_feature_names_out())
+        if not names:
+            raise NothingToEncodeError(self.dropped_)
+        name, count = names.most_common(1)[0]
+        if count > 1:
             raise InputError(
-                f"X would give two output columns named {twice[0]!r}: a column name reads like a value of "
-                "another column; rename the column or the value"
+                f"Two output columns would be named {name!r}: a column name reads like a value of another column.",
+                remedy="Rename the column or the value.",
             )
 
 
-def _check_frame(X, rows: int) -> None:
-    if X.shape[0] < rows:
-        raise InputError(f"X has {X.shape[0]} sample(s) (shape={X.shape}), a minimum of {rows} is required")
-    if X.shape[1] == 0:
-        raise InputError(f"X has 0 feature(s) (shape={X.shape}), a minimum of 1 is required")
-    twice = [name for name, count in Counter(X.columns).items() if count > 1]
-    if twice:
-        raise InputError(f"X has more than one column named {twice[0]!r}; rename or drop one of them")
+@contextmanager
+def _about(name: str) -> Iterator[None]:
+    """Name the column in whatever is wrong with it."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        raise kind(f"Column {name!r} cannot be encoded: {str(error).rstrip('.')}.") from error

@@ -24,7 +24,7 @@ from fairbits.information import (
     neuronwise_penalty,
     wide_information,
 )
-from fairbits.information.code_information import code_information
+from fairbits.information.sampling import code_information
 from fairbits.information.words import EXACT_BITS
 from fairbits.nn import CodeNet, Inputs, RunningInformation, draw_bits
 from fairbits.training import Batch

@@ -7,7 +7,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from fairbits.errors import InputError
 from fairbits.estimators.fitting import number_cells
-from fairbits.information.code_information import code_information
+from fairbits.information.sampling import code_information
 from fairbits.metrics.prediction import prediction_scores
 
 

@@ -2,11 +2,12 @@
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .given_gradient import with_gradient
+from fairbits.information.given_gradient import with_gradient
 
 LN2 = math.log(2.0)
 
@@ -14,9 +15,8 @@ LN2 = math.log(2.0)
 def binary_entropy(p: Tensor) -> Tensor:
     """Return the entropy of a coin with probability ``p``, in bits.
 
-    h(p) = -p log2 p - (1-p) log2 (1-p), with 0 log 0 = 0. The gradient log2((1-p)/p) stays finite at 0
-    and 1. If p is a sigmoid, prefer `binary_entropy_from_logits`: a saturated sigmoid has lost what the
-    entropy needs.
+    h(p) = -p log2 p - (1-p) log2 (1-p), with 0 log 0 = 0. The gradient log2((1-p)/p) stays finite at 0 and 1. If p
+    is a sigmoid, prefer `binary_entropy_from_logits`: a saturated sigmoid has lost what the entropy needs.
 
     Examples
     --------
@@ -32,8 +32,7 @@ def binary_entropy(p: Tensor) -> Tensor:
 def binary_entropy_from_logits(z: Tensor) -> Tensor:
     """Return the entropy of a coin with log-odds ``z``, in bits.
 
-    h(sigmoid(z)) = [softplus(u) - u sigmoid(u)] / ln 2 with u = -|z|, accurate and with a finite gradient
-    at any z.
+    h(sigmoid(z)) = [softplus(u) - u sigmoid(u)] / ln 2 with u = -|z|, accurate and with a finite gradient at any z.
 
     Examples
     --------
@@ -44,6 +43,25 @@ def binary_entropy_from_logits(z: Tensor) -> Tensor:
     return (softplus(u) - u * torch.sigmoid(u)) / LN2
 
 
+def group_entropy(prior: Tensor) -> Tensor:
+    """Return the entropy of probabilities (..., K) in bits, H(S) = -sum_s pi_s log2 pi_s: (...).
+
+    >>> group_entropy(torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
+    tensor([1., 0.])
+    """
+    return torch.special.entr(prior).sum(-1) / LN2
+
+
+def share_entropy(shares: np.ndarray) -> float:
+    """Return the entropy of all entries of a numpy array that sum to 1, in bits.
+
+    >>> share_entropy(np.array([0.25, 0.25, 0.5, 0.0]))
+    1.5
+    """
+    positive = shares[shares > 0]
+    return float(-(positive * np.log2(positive)).sum())
+
+
 def safe_log(p: Tensor) -> Tensor:
     """Return ln p with p raised to the smallest normal number of its type: finite at 0."""
     return p.clamp(min=torch.finfo(p.dtype).tiny).log()
@@ -52,9 +70,8 @@ def safe_log(p: Tensor) -> Tensor:
 def mixture_divergence(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the mixture, the pointwise divergences of the groups from it and the log-ratios, in nats.
 
-    With x = (P_s - P)/P: P_s ln(1+x) - (P_s - P), never negative, and ln(1+x), set to 0 where P_s = 0.
-    Taking log1p of a small x keeps float32 accurate for an information of 1e-8 bits, where ln P_s - ln P
-    is not.
+    With x = (P_s - P)/P: P_s ln(1+x) - (P_s - P), never negative, and ln(1+x), set to 0 where P_s = 0. Taking log1p
+    of a small x keeps float32 accurate for an information of 1e-8 bits, where ln P_s - ln P is not.
 
     Parameters
     ----------

@@ -1,10 +1,7 @@
 """A value whose gradient is known in closed form: autograd never sees the logarithms."""
 
-import inspect
-
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 
 def with_gradient(x: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
@@ -33,31 +30,14 @@ def with_gradient(x: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
 
 
 def _refuse_second_order(upstream: Tensor) -> None:
-    """Raise in a backward pass that records itself: the given gradient is a constant to it."""
+    """Raise in a backward pass that records itself, to which the given gradient is a constant."""
     if torch.is_grad_enabled():
         raise RuntimeError(
-            "fairbits' information measures can be differentiated once only, their gradients are given in closed form; "
-            "call backward or grad without create_graph=True."
+            "You can differentiate fairbits' information measures only once, because their gradients are given in "
+            "closed form. Call backward or grad without create_graph=True."
         )
 
 
 def in_transform() -> bool:
-    """Say whether a torch.func transform is running, where values cannot be looked at."""
+    """Return whether a torch.func transform is running, where values cannot be looked at."""
     return torch._C._functorch.maybe_current_level() is not None
-
-
-def batch_first(batch_size: int, dims: tuple[int | None, ...], tensors: tuple[Tensor, ...]) -> list[Tensor]:
-    """Move the dimension that vmap added to the front, where natively batched functions want it."""
-    return [
-        x.expand(batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
-        for x, dim in zip(tensors, dims, strict=True)
-    ]
-
-
-def signature_once(function: type[Function]) -> type[Function]:
-    """Decorate an autograd function: torch asks for forward's signature at every call, here it finds it ready made.
-
-    Inspecting takes longer than the arithmetic of a small batch.
-    """
-    function.forward.__dict__["__signature__"] = inspect.signature(function.forward)
-    return function

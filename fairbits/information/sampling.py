@@ -1,38 +1,47 @@
-"""The information of codes of any width, by drawing codes and averaging exactly over everything else."""
+"""The information of codes of any width, from drawn codes."""
 
+import warnings
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from fairbits.errors import InputError
-
-from .entropy import LN2, mixture_divergence
-from .weighed_groups import WeighedGroups, group_weights
+from fairbits.errors import InputError, InputWarning
+from fairbits.information.entropy import LN2, mixture_divergence, safe_log
+from fairbits.information.exact import joint_information, table_information
+from fairbits.information.given_gradient import with_gradient
+from fairbits.information.weighed_groups import Groups, Weights, group_weights
+from fairbits.information.words import MAX_BITS
 
 CLAMP = 1e-6
+PENALTY_CLAMP = 1e-3
+EXACT_COST = 2**32  # rows times code words up to which `code_information` sums exactly
 _CHUNK_NUMBERS = 2**20  # likelihoods held at a time: 4 MB in float32
-_NEGLIGIBLE = 1e-30  # beside the largest likelihood; smaller numbers only slow the processor down
+_NEGLIGIBLE = 1e-30  # relative to the largest likelihood; smaller numbers only slow the processor down
+
+
+class SparseCountsWarning(InputWarning):
+    """There are too few rows for the number of possible codes: counts overstate the information."""
 
 
 @torch.no_grad()
 def monte_carlo_information(
     theta: Tensor,
-    groups: Tensor | WeighedGroups,
+    groups: Groups,
     n_draws: int,
     generator: torch.Generator | None = None,
     *,
-    weights: Tensor | None = None,
-    prior: Tensor | None = None,
+    weights: Weights = None,
+    prior: Weights = None,
     n_groups: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Estimate I(T;S) of one drawn code and the group, in bits, with its standard error, at any width.
 
-    Mean over drawn codes t of KL(p(S|t) || pi), where p(S|t) uses all rows: unbiased for the empirical
-    information of these rows, each term between 0 and log2(1 / min pi). Rows are drawn independently with
-    weights pi_s / n_s; theta is kept within [1e-6, 1 - 1e-6]. A value, not a penalty: it has no gradient
-    (see `wide_information`).
+    Mean over drawn codes t of KL(p(S|t) || pi), where p(S|t) uses all rows: unbiased for the empirical information of
+    these rows, each term between 0 and log2(1 / min pi). Rows are drawn independently with weights pi_s / n_s; theta
+    is kept within [1e-6, 1 - 1e-6]. A value, not a penalty: it has no gradient (see `wide_information`).
 
     Parameters
     ----------
@@ -53,11 +62,9 @@ def monte_carlo_information(
     0.552 +- 0.003
     """
     if n_draws < 2:
-        raise InputError(f"n_draws is {n_draws}; a standard error needs at least 2 draws")
-    row_weights, prior = group_weights(
-        theta, groups, weights=weights, prior=prior, n_groups=n_groups, check_values=True
-    )
-    v = drawn_divergences(theta, row_weights, prior, n_draws, generator)
+        raise InputError(f"n_draws is {n_draws}, but a standard error needs at least 2 draws.")
+    weighed = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups, check=True)
+    v = drawn_divergences(theta, *weighed, n_draws, generator)
     return v.mean(-1), v.std(-1) / n_draws**0.5
 
 
@@ -81,24 +88,12 @@ def draw_codes(p: Tensor, row_probabilities: Tensor, n_draws: int, generator: to
 
 def relative_tables(codes: Tensor, p: Tensor, row_weights: Tensor) -> Tensor:
     """Return P_s(t) for given codes (..., d, m), up to a factor shared by the groups: (..., K, d)."""
-    logits, log_zeros = log_terms(p)
+    terms = _log_terms(p)
     chunks = [
-        row_weights @ relative_likelihood(codes[..., draws, :], logits, log_zeros).mT
-        for draws in draw_chunks(p, codes.shape[-2])
+        row_weights @ _relative_likelihood(codes[..., draws, :], *terms).mT
+        for draws in _draw_chunks(p, codes.shape[-2])
     ]
     return torch.cat(chunks, -1)
-
-
-def log_terms(p: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what makes ln p(t|x) one matrix product: the log-odds (..., n, m) and ln p(0|x) (..., 1, n)."""
-    return torch.logit(p), torch.log1p(-p).sum(-1).unsqueeze(-2)
-
-
-def relative_likelihood(codes: Tensor, logits: Tensor, log_zeros: Tensor) -> Tensor:
-    """Return p(t|x) of every code under every row, divided by the largest of each code: (..., d, n)."""
-    log_likelihood = (codes @ logits.mT).add_(log_zeros)
-    likelihood = log_likelihood.sub_(log_likelihood.amax(-1, keepdim=True)).exp_()
-    return threshold(likelihood, _NEGLIGIBLE, 0.0, inplace=True)
 
 
 def posterior_divergence(tables: Tensor, prior: Tensor) -> Tensor:
@@ -108,7 +103,143 @@ def posterior_divergence(tables: Tensor, prior: Tensor) -> Tensor:
     return (prior.unsqueeze(-1) * divergence).sum(-2) / floor / LN2
 
 
-def draw_chunks(p: Tensor, n_draws: int) -> Iterator[slice]:
+def _log_terms(p: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what makes ln p(t|x) one matrix product: the log-odds (..., n, m) and ln p(0|x) (..., 1, n)."""
+    return torch.logit(p), torch.log1p(-p).sum(-1).unsqueeze(-2)
+
+
+def _relative_likelihood(codes: Tensor, logits: Tensor, log_zeros: Tensor) -> Tensor:
+    """Return p(t|x) of every code under every row, divided by the largest of each code: (..., d, n)."""
+    log_likelihood = (codes @ logits.mT).add_(log_zeros)
+    likelihood = log_likelihood.sub_(log_likelihood.amax(-1, keepdim=True)).exp_()
+    return threshold(likelihood, _NEGLIGIBLE, 0.0, inplace=True)
+
+
+def _draw_chunks(p: Tensor, n_draws: int) -> Iterator[slice]:
     """Cut the draws so that the likelihoods of a chunk under all rows fit the memory set aside."""
     size = max(1, _CHUNK_NUMBERS // p.shape[:-1].numel())
     return (slice(start, start + size) for start in range(0, n_draws, size))
+
+
+def wide_information(
+    theta: Tensor,
+    groups: Groups,
+    *,
+    weights: Weights = None,
+    prior: Weights = None,
+    n_groups: int | None = None,
+    generator: torch.Generator | None = None,
+    noise: Tensor | None = None,
+) -> Tensor:
+    """Estimate I(T;S) of one drawn code and the group, in bits, with an unbiased gradient: a penalty at any width.
+
+    Draws one code t_j per row and averages KL(p(S|t_j) || pi). The gradient is not that of the drawn value, whose
+    expectation is zero: for each bit i both of its values are put into t_j, g_ji = w_j [log2 P_s/P (t_j, t_i=1) -
+    log2 P_s/P (t_j, t_i=0)], whose mean over draws is the exact gradient. Empirical; theta is kept within
+    [0.001, 0.999] for the estimate, and gradients pass to theta unchanged.
+
+    Parameters
+    ----------
+    theta, groups, weights, prior, n_groups : as in `word_tables`, at any width
+    generator : where the draws come from
+    noise : (..., n, m) uniform numbers to draw with, instead of a generator
+
+    Examples
+    --------
+    >>> theta = torch.tensor([0.9, 0.1]).repeat_interleave(500)[:, None].expand(-1, 64)
+    >>> groups = torch.arange(2).repeat_interleave(500)
+    >>> wide_information(theta, groups, generator=torch.Generator().manual_seed(0))
+    tensor(1.0000)
+    """
+    if noise is not None and noise.shape != theta.shape:
+        raise InputError(f"noise has shape {tuple(noise.shape)}, but theta has shape {tuple(theta.shape)}.")
+    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    if noise is None:
+        noise = torch.rand(theta.shape, generator=generator, dtype=theta.dtype, device=theta.device)
+    with torch.no_grad():
+        p = theta.clamp(PENALTY_CLAMP, 1 - PENALTY_CLAMP)
+        value, gradient = local_expectation(p, (noise < p).to(p.dtype), row_weights, prior)
+    return with_gradient(theta, value[..., None, None], gradient).squeeze((-2, -1))
+
+
+def local_expectation(p: Tensor, codes: Tensor, row_weights: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the value (...) and the gradient (..., n, m), in bits, for one code per row."""
+    logits, log_zeros = _log_terms(p)
+    ones = torch.ones_like(p[..., :1])
+    flips = torch.cat([logits.exp(), (-logits).exp(), ones], -1)  # p(t|x) changes by these when a bit flips
+    flips_all = (prior.unsqueeze(-2) @ row_weights).mT * flips  # (..., n, 2m + 1)
+    values, gradients = [], []
+    for rows in _draw_chunks(p, codes.shape[-2]):
+        t, own = codes[..., rows, :], row_weights[..., rows]  # own (..., K, c): one group per row
+        likelihood = _relative_likelihood(t, logits, log_zeros)
+        share = ((prior * (prior < 1)).unsqueeze(-1) * own).sum(-2)  # pi_s / n_s, 0 for a group alone
+        values.append((share * posterior_divergence(row_weights @ likelihood.mT, prior)).sum(-1))
+        same_group = (own > 0).to(p.dtype).mT @ row_weights  # (..., c, n)
+        ratio = _flip_ratio(t, likelihood @ flips_all) - _flip_ratio(t, likelihood.mul_(same_group) @ flips)
+        gradients.append(share.unsqueeze(-1) * (2 * t - 1) * ratio / LN2)
+    return torch.stack(values, -1).sum(-1), torch.cat(gradients, -2)
+
+
+def _flip_ratio(t: Tensor, sums: Tensor) -> Tensor:
+    """Return ln P(t with bit i flipped) - ln P(t) from P of t with each bit set, cleared and as it is."""
+    m = t.shape[-1]
+    up, down, total = sums.split([m, m, 1], -1)
+    return safe_log(torch.where(t > 0, down, up)) - safe_log(total)
+
+
+@torch.no_grad()
+def counted_information(
+    codes: Tensor, groups: Tensor, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
+) -> Tensor:
+    """Return I(T;S) of the histogram of drawn codes, in bits: the paper supplement's BinaryMI.
+
+    Plug-in information of the relative frequencies of (code, group). It exceeds the information of the law the codes
+    were drawn from by about (2^m - 1)(K - 1) / (2 n ln 2), and it saturates at H(S) as soon as all codes differ,
+    whatever the network does; `joint_information` of the bits' probabilities has neither fault. Counts have no
+    gradient. Warns by `SparseCountsWarning` when 2^m > n / 10.
+
+    Parameters
+    ----------
+    codes : (n, m) of 0 and 1, any type
+    groups, weights, prior, n_groups : as in `word_tables`, one table only
+
+    Examples
+    --------
+    >>> codes = torch.tensor([[0], [0], [0], [1]] * 10)
+    >>> counted_information(codes, torch.tensor([0, 0, 1, 1] * 10))
+    tensor(0.3113)
+    """
+    if codes.dim() != 2 or ((codes != 0) & (codes != 1)).any():
+        raise InputError(f"codes must be 0 or 1 of shape (rows, bits), got {codes.dtype} of {tuple(codes.shape)}.")
+    n, m = codes.shape
+    if 2**m > n / 10:
+        warning = SparseCountsWarning(
+            f"{n} rows for 2^{m} possible codes are too few: counting them overstates the information.",
+            remedy=f"Draw from at least 10 * 2^{m} rows, or use joint_information on the probabilities.",
+        )
+        warnings.warn(warning, stacklevel=3)  # past no_grad's wrapper
+    shape = codes if codes.is_floating_point() else codes.to(torch.get_default_dtype())
+    row_weights, prior = group_weights(shape, groups, weights=weights, prior=prior, n_groups=n_groups, check=True)
+    words, word = codes.unique(dim=0, return_inverse=True)
+    tables = row_weights.new_zeros(prior.shape[-1], len(words)).index_add(1, word, row_weights)
+    return table_information(tables, prior)
+
+
+def code_information(theta: np.ndarray, groups: np.ndarray, y: np.ndarray | None = None) -> float:
+    """Return the information of one draw about numbered groups (n, columns), in bits, for reports.
+
+    The largest over the columns; with labels y, the mean within labels, I(T;S|Y). Exact unless the code is wide or the
+    table long; then the mean of 2,000 draws.
+    """
+
+    def measured(t: Tensor, column: np.ndarray) -> float:
+        s = torch.from_numpy(np.unique(column, return_inverse=True)[1])
+        n, m = t.shape
+        if m <= MAX_BITS and n * 2**m <= EXACT_COST:
+            return float(joint_information(t, s))
+        return float(monte_carlo_information(t, s, 2_000, generator=torch.Generator().manual_seed(0))[0])
+
+    labels = np.zeros(len(theta)) if y is None else np.asarray(y)
+    strata = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    table = torch.from_numpy(theta)
+    return max(sum(len(r) / len(theta) * measured(table[r], column[r]) for r in strata) for column in groups.T)

@@ -4,31 +4,32 @@ import torch
 from torch import Tensor
 
 from fairbits.errors import InputError
+from fairbits.information.entropy import LN2
+from fairbits.information.exact import table_information
+from fairbits.information.sampling import CLAMP, draw_codes, drawn_divergences, relative_tables
+from fairbits.information.weighed_groups import ONE_REPLICA, Groups, Weights, group_weights, normalised
+from fairbits.information.words import EXACT_BITS, mean_words
 
-from .entropy import LN2
-from .joint import table_information
-from .sampling import CLAMP, draw_codes, drawn_divergences, relative_tables
-from .weighed_groups import WeighedGroups, group_weights
-from .words import EXACT_BITS, mean_words
+Rows = tuple[Tensor, Tensor]  # theta (n, m) and row weights (K, n)
 
 
 @torch.no_grad()
 def information_sandwich(
     theta: Tensor,
-    groups: Tensor | WeighedGroups,
+    groups: Groups,
     *,
-    weights: Tensor | None = None,
-    prior: Tensor | None = None,
+    weights: Weights = None,
+    prior: Weights = None,
     n_groups: int | None = None,
     n_draws: int = 4096,
     generator: torch.Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return (lower, upper) around the population's I(T;S), in bits, each valid in expectation.
 
-    Upper: the empirical information, which errs upwards on average. Lower (Barber and Agakov): the mean
-    of log2 r_s(t) / pi_s on one half of the rows, where r_s = (1 - c) p(s|t) + c pi_s comes from the other
-    half and c = 2 / sqrt(n); averaged over the two directions. For rows drawn independently and a fixed
-    prior. Neither end is a confidence bound, and the lower one may be negative. No gradient.
+    Upper: the empirical information, whose mean lies above. Lower (Barber and Agakov): the mean of log2 r_s(t) / pi_s
+    on one half of the rows, where r_s = (1 - c) p(s|t) + c pi_s comes from the other half and c = 2 / sqrt(n);
+    averaged over the two directions. For rows drawn independently and a fixed prior. Neither end is a confidence
+    bound, and the lower one may be negative. No gradient.
 
     Parameters
     ----------
@@ -40,17 +41,14 @@ def information_sandwich(
     Examples
     --------
     >>> theta = torch.sigmoid(torch.randn(2000, 8, generator=torch.Generator().manual_seed(0)))
-    >>> lower, upper = information_sandwich(
-    ...     theta, torch.arange(2000) % 2, generator=torch.Generator().manual_seed(1)
-    ... )
+    >>> generator = torch.Generator().manual_seed(1)
+    >>> lower, upper = information_sandwich(theta, torch.arange(2000) % 2, generator=generator)
     >>> print(f"{lower:.4f} {upper:.4f}")  # the population's is 0
     -0.0030 0.0010
     """
     if theta.dim() != 2:
-        raise InputError(f"theta must have shape (rows, bits), got {tuple(theta.shape)}; call once per replica")
-    row_weights, prior = group_weights(
-        theta, groups, weights=weights, prior=prior, n_groups=n_groups, check_values=True
-    )
+        raise InputError(f"theta must have shape (rows, bits), got {tuple(theta.shape)}.", remedy=ONE_REPLICA)
+    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups, check=True)
     if theta.shape[-1] <= EXACT_BITS:
         upper = table_information(mean_words(theta, row_weights), prior)
     else:
@@ -63,7 +61,7 @@ def _lower_end(
 ) -> Tensor:
     first = _first_half(row_weights, generator)
     second = (row_weights.sum(0) > 0) & ~first
-    halves = [(theta[rows], _normalised(row_weights[:, rows])) for rows in (first, second)]
+    halves = [(theta[rows], normalised(row_weights[:, rows])) for rows in (first, second)]
     present = prior > 0
     if present.sum() < 2 or any((w.sum(-1) == 0)[present].any() for _, w in halves):
         return theta.new_zeros(())
@@ -82,19 +80,10 @@ def _first_half(row_weights: Tensor, generator: torch.Generator | None) -> Tenso
     return half
 
 
-def _normalised(row_weights: Tensor) -> Tensor:
-    return row_weights / row_weights.sum(-1, keepdim=True).clamp(min=torch.finfo(row_weights.dtype).tiny)
-
-
 def _held_out(
-    fit: tuple[Tensor, Tensor],
-    test: tuple[Tensor, Tensor],
-    prior: Tensor,
-    mixing: float,
-    n_draws: int,
-    generator: torch.Generator | None,
+    fit: Rows, test: Rows, prior: Tensor, mixing: float, n_draws: int, generator: torch.Generator | None
 ) -> Tensor:
-    """Return the mean log2 r_s(t) / pi_s on the test rows (theta, weights), with r from the fit rows."""
+    """Return the mean log2 r_s(t) / pi_s on the test rows, with r from the fit rows."""
     if fit[0].shape[-1] <= EXACT_BITS:
         gain = _log_gain(mean_words(*fit), prior, mixing)
         return (prior.unsqueeze(-1) * mean_words(*test) * gain).sum()

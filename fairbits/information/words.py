@@ -1,14 +1,14 @@
 """Distributions of whole codes: means over rows of products over bits, as a matrix product of half codes."""
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import threshold
-
-from .given_gradient import batch_first, signature_once
 
 MAX_BITS = 20  # the most that are ever summed over all words
 EXACT_BITS = 16  # up to here a sum over all words costs less than what would take its place
@@ -35,8 +35,23 @@ def mean_words(theta: Tensor, row_weights: Tensor) -> Tensor:
     return _MeanWords.apply(theta, row_weights)
 
 
-@signature_once
-class _MeanWords(torch.autograd.Function):
+class _Batched(Function):
+    """A function that takes leading dimensions: under vmap, the new dimension moves to the front."""
+
+    def __init_subclass__(cls) -> None:
+        # torch inspects the signature at every call, which takes longer than the arithmetic of a small batch
+        cls.forward.__dict__["__signature__"] = inspect.signature(cls.forward)
+
+    @classmethod
+    def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
+        first = [
+            x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+            for x, dim in zip(tensors, in_dims, strict=True)
+        ]
+        return cls.apply(*first), 0
+
+
+class _MeanWords(_Batched):
     @staticmethod
     def forward(theta: Tensor, row_weights: Tensor) -> Tensor:
         parts = [_mean_words(theta[..., rows, :], w) for rows, w in _parts(theta, row_weights)]
@@ -51,13 +66,8 @@ class _MeanWords(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
         return _MeanWordsGradient.apply(*ctx.saved_tensors, upstream), None
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
-        return _MeanWords.apply(*batch_first(info.batch_size, in_dims, tensors)), 0
 
-
-@signature_once
-class _MeanWordsGradient(torch.autograd.Function):
+class _MeanWordsGradient(_Batched):
     """The backward pass of _MeanWords, a function of its own so that vmap of grad finds a rule for it too."""
 
     @staticmethod
@@ -72,10 +82,6 @@ class _MeanWordsGradient(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         pass
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
-        return _MeanWordsGradient.apply(*batch_first(info.batch_size, in_dims, tensors)), 0
 
 
 def _parts(theta: Tensor, row_weights: Tensor) -> list[tuple[Any, Tensor]]:

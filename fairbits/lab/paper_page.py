@@ -11,8 +11,7 @@ from fairbits.lab.paper import paper_sections, write_paper
 from fairbits.lab.paper.charts import paper_charts
 from fairbits.lab.paper.record_frames import Record, in_order
 from fairbits.report.charts import svg_of
-from fairbits.report.page.page_template import render
-from fairbits.report.page.parts import Picture, Section
+from fairbits.report.page.page_template import Picture, Section, render
 from fairbits.storage import read_runs, replace_file
 
 TITLE = "The paper's experiments"

@@ -1,4 +1,4 @@
-"""The trade-off as a picture."""
+"""The trade-off as a picture, and charts as files."""
 
 import io
 import re
@@ -7,11 +7,13 @@ from pathlib import Path
 import altair as alt
 import pandas as pd
 
+from fairbits.storage import replace_file
+
 FAIRER = "1 - GPA (fairer →)"
 
 
 def frontier_chart(scores: pd.DataFrame, title: str) -> alt.HConcatChart:
-    """Draw AUC against 1 - GPA, coloured by gamma, and the information against gamma.
+    """Draw AUC against 1 - GPA, coloured by gamma, and the leakage against gamma.
 
     Points are folds, lines join their means; the dotted line holds all trade-offs as good as the best mean, in the L1
     distance to (1, 1), as in the paper's figures.
@@ -23,33 +25,27 @@ def frontier_chart(scores: pd.DataFrame, title: str) -> alt.HConcatChart:
     """
     scores = scores.assign(auc=scores.one_draw_auc, gpa=scores.one_draw_gpa, fair=1 - scores.one_draw_gpa)
     means = scores.groupby("gamma", as_index=False)[["auc", "fair", "information"]].mean()
-    colour = alt.Color("gamma:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=alt.Legend(title="gamma"))
-    plane = alt.layer(
-        _points(scores, "fair", "auc", colour),
-        alt.Chart(means).mark_line(color="#888").encode(x="fair:Q", y="auc:Q", order="gamma:Q"),
-        alt.Chart(means).mark_circle(size=90, opacity=1).encode(x="fair:Q", y="auc:Q", color=colour),
-        equal_tradeoffs(means),
-    ).properties(width=380, height=300, title="Predictions from one drawn code")
-    leakage = alt.layer(
-        _points(scores, "gamma", "information", colour),
-        alt.Chart(means).mark_line(color="#888").encode(x="gamma:Q", y="information:Q"),
-    ).properties(width=300, height=300, title="What one drawn code tells about the group")
-    return alt.hconcat(plane, leakage).properties(title=alt.Title(title, anchor="middle", fontSize=16))
-
-
-def _points(scores: pd.DataFrame, x: str, y: str, colour: alt.Color) -> alt.Chart:
-    names = {"fair": FAIRER, "auc": "AUC (more accurate →)", "gamma": "gamma", "information": "I(T;S), bits"}
-    low, high = scores[x].min(), scores[x].max()
-    return (
-        alt.Chart(scores)
-        .mark_circle(size=25, opacity=0.45)
-        .encode(
-            x=alt.X(f"{x}:Q", title=names[x], scale=alt.Scale(domain=[low, high], padding=8)),
-            y=alt.Y(f"{y}:Q", title=names[y], scale=alt.Scale(zero=y == "information")),
-            color=colour,
-            tooltip=["gamma", "fold", "auc", "gpa", "information"],
-        )
+    gamma = alt.Color("gamma:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=alt.Legend(title="gamma"))
+    low, high = scores.fair.min(), scores.fair.max()
+    fairness = alt.X("fair:Q", title=FAIRER, scale=alt.Scale(domain=[low, high], padding=8))
+    accuracy = alt.Y("auc:Q", title="AUC (more accurate →)", scale=alt.Scale(zero=False))
+    weight = alt.X(
+        "gamma:Q", title="gamma", scale=alt.Scale(domain=[scores.gamma.min(), scores.gamma.max()], padding=8)
     )
+    leakage = alt.Y("information:Q", title="I(T;S), bits", scale=alt.Scale(zero=True))
+    folds = alt.Chart(scores).mark_circle(size=25, opacity=0.45)
+    folds = folds.encode(color=gamma, tooltip=["gamma", "fold", "auc", "gpa", "information"])
+    joined = alt.Chart(means).mark_line(color="#888").encode(order="gamma:Q")
+    plane = alt.layer(
+        folds.encode(x=fairness, y=accuracy),
+        joined.encode(x="fair:Q", y="auc:Q"),
+        alt.Chart(means).mark_circle(size=90, opacity=1).encode(x="fair:Q", y="auc:Q", color=gamma),
+        equal_tradeoffs(means),
+    )
+    right = alt.layer(folds.encode(x=weight, y=leakage), joined.encode(x="gamma:Q", y="information:Q"))
+    plane = plane.properties(width=380, height=300, title="Predictions from one draw of the code")
+    right = right.properties(width=300, height=300, title="Leakage of one draw of the code")
+    return alt.hconcat(plane, right).properties(title=alt.Title(title, anchor="middle", fontSize=16))
 
 
 def equal_tradeoffs(means: pd.DataFrame, between: tuple[float, float] | None = None) -> alt.Chart:
@@ -68,13 +64,10 @@ def equal_tradeoffs(means: pd.DataFrame, between: tuple[float, float] | None = N
 
 def save_chart(chart: alt.TopLevelMixin, folder: Path, name: str) -> list[Path]:
     """Write a chart as PNG and SVG and return the files; the same chart gives the same bytes."""
-    png, svg = (folder / f"{name}.{ending}" for ending in ("png", "svg"))
-    for file, scale in ((png, 2), (svg, 1)):
-        part = file.with_name(f"part.{file.name}")  # the format follows the ending
-        chart.save(str(part), scale_factor=scale)
-        if file is svg:
-            part.write_text(_renumbered(part.read_text(encoding="utf-8")), encoding="utf-8")
-        part.replace(file)
+    png, svg, image = folder / f"{name}.png", folder / f"{name}.svg", io.BytesIO()
+    chart.save(image, format="png", scale_factor=2)
+    replace_file(png, image.getvalue())
+    replace_file(svg, svg_of(chart))
     return [png, svg]
 
 

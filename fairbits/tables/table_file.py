@@ -1,4 +1,4 @@
-"""Read a table from a file, and say in a sentence what is wrong with one that cannot be read."""
+"""Read a table from a file, and say what is wrong with one that cannot be read."""
 
 import difflib
 import warnings
@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairbits.errors import InputError
+from fairbits.errors import InputError, MissingExtraError
 from fairbits.tables.text_form import TextForm, text_form
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 DATE_SHARE = 0.95  # of the texts of a column that must be dates for it to be one
-NUMBER_SHARE = 0.5  # of the texts of a column that are numbers: it may be meant to be one
+NUMBER_SHARE = 0.5  # of the texts of a column that are numbers: perhaps all should be
 OTHER_DATE = r"(\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))(\D|$)"
 AROUND_NUMBERS = r"[,\s'€$£%]"
 PIECE_ROWS = 50_000
-# Texts that stand for a missing value, as pandas takes them by default; columns that are carried along keep them.
+# Texts that pandas reads as a missing value by default; columns that are read verbatim keep them.
 MISSING = [
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -28,7 +28,7 @@ MISSING = [
 
 
 class ReadTable(NamedTuple):
-    """A table and what was decided in reading it."""
+    """A table, and notes on how it was read."""
 
     frame: pd.DataFrame
     notes: list[str]
@@ -40,12 +40,12 @@ def read_file(path: str | Path, *, separator: str | None = None, encoding: str |
 
 
 class TableFile:
-    """A table on the disk whose columns are known and whose rows are read when asked for.
+    """A table on the disk: opening it reads the names of its columns, `read` and `pieces` read rows.
 
     Parameters
     ----------
-    separator : of the columns; found from the first lines if None
-    encoding : of the text; UTF-8, with or without a byte-order mark, if None
+    separator : of the columns; None detects it from the first lines
+    encoding : of the text; None is UTF-8, with or without a byte-order mark
     """
 
     def __init__(self, path: str | Path, *, separator: str | None = None, encoding: str | None = None):
@@ -60,7 +60,7 @@ class TableFile:
         _check_names(self.names, self.path)
 
     def has_changed(self) -> bool:
-        """Say whether somebody has written to the file since it was opened."""
+        """Return whether somebody has written to the file since it was opened."""
         return self._look() != self._state
 
     def _look(self) -> tuple[int, int]:
@@ -68,13 +68,13 @@ class TableFile:
         return found.st_size, found.st_mtime_ns
 
     def read(self, columns: Sequence[str] | None = None) -> ReadTable:
-        """Return the whole table, or some columns that must be there, with dates and large numbers found out."""
+        """Return the whole table, or some columns that must be there, with dates and large numbers parsed."""
         return _checked(self._frame(self.names if columns is None else list(columns)), self.notes, self.path)
 
     def _frame(self, wanted: list[str]) -> pd.DataFrame:
         """Return some columns; one of several types is text."""
         if self.form is None:
-            return _opened_parquet(self.path).read(columns=wanted).to_pandas(ignore_metadata=True)[wanted]
+            return _parquet_file(self.path).read(columns=wanted).to_pandas(ignore_metadata=True)[wanted]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # about columns of several types
             (frame,) = self._parsed(self.form)
@@ -88,16 +88,16 @@ class TableFile:
     def pieces(
         self, columns: Sequence[str], *, texts: Sequence[str] = (), verbatim: Sequence[str] = ()
     ) -> Iterator[pd.DataFrame]:
-        """Yield some columns, so many rows at a time, so that a table need not fit into memory.
+        """Yield some columns, `PIECE_ROWS` rows at a time, so that a table need not fit into memory.
 
         Parameters
         ----------
-        texts : columns of a CSV to leave as text, whatever they look like
-        verbatim : columns to leave as text with the words that otherwise stand for a missing value
+        texts : columns of a CSV to leave as text
+        verbatim : columns to leave as text, and words such as NA in them as they are
         """
         wanted = list(dict.fromkeys([*columns, *texts, *verbatim]))
         if self.form is None:
-            for batch in _opened_parquet(self.path).iter_batches(PIECE_ROWS, columns=wanted):
+            for batch in _parquet_file(self.path).iter_batches(PIECE_ROWS, columns=wanted):
                 yield batch.to_pandas()[wanted]
             return
         options = {
@@ -110,9 +110,9 @@ class TableFile:
                 yield piece[wanted].reset_index(drop=True)
 
     def _parsed(self, form: TextForm, **options: Any) -> Iterator[pd.DataFrame]:
-        """Yield the frames of a text file, one unless a `chunksize` is given.
+        """Yield the frames of a text file, one unless you pass a `chunksize`.
 
-        All columns are parsed, for pandas only then minds a line that has too many.
+        It parses all columns, because only then pandas notices a line that has too many.
         """
         as_found = {"sep": form.separator, "decimal": form.decimal, "names": form.names, "header": 0}
         try:
@@ -120,7 +120,8 @@ class TableFile:
                 found = pd.read_csv(text, index_col=False, **as_found, **options)
                 yield from [found] if isinstance(found, pd.DataFrame) else found
         except (pd.errors.ParserError, ValueError, OverflowError) as error:
-            raise InputError(f"{self.path} cannot be read as a table: {str(error).strip().splitlines()[0]}") from None
+            first = str(error).strip().splitlines()[0].rstrip(".")
+            raise InputError(f"{self.path} cannot be read as a table: {first}.") from None
 
 
 def _existing(path: str | Path) -> Path:
@@ -128,39 +129,46 @@ def _existing(path: str | Path) -> Path:
     if not path.exists():
         raise InputError(f"There is no file {path}.")
     if path.is_dir():
-        raise InputError(f"{path} is a folder; name a CSV or Parquet file.")
+        raise InputError(f"{path} is a folder.", remedy="Name a CSV or Parquet file.")
     if not path.name.lower().endswith((*TEXT_ENDINGS, *PARQUET_ENDINGS)):
         endings = ", ".join((*TEXT_ENDINGS, *PARQUET_ENDINGS))
-        raise InputError(f"{path} ends in none of {endings}; save the table as CSV or Parquet.")
+        raise InputError(f"{path} ends in none of {endings}.", remedy="Save the table as CSV or Parquet.")
     return path
 
 
-def _opened_parquet(path: Path) -> Any:
+def parquet_module() -> Any:
+    """Return `pyarrow.parquet`, or raise if it is not installed."""
     try:
         from pyarrow import parquet
     except ImportError:
-        raise InputError("Parquet files need pyarrow: pip install 'fairbits[tables]'.") from None
+        raise MissingExtraError("A Parquet file", "tables") from None
+    return parquet
+
+
+def _parquet_file(path: Path) -> Any:
+    parquet = parquet_module()
     try:
         return parquet.ParquetFile(path)
-    except (ValueError, OSError, NotImplementedError) as error:  # of pyarrow, too
-        raise InputError(f"{path} is no readable Parquet file: {str(error).splitlines()[0]}") from None
+    except (ValueError, OSError, NotImplementedError) as error:  # pyarrow's own errors are among them
+        first = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"{path} is no readable Parquet file: {first}.") from None
 
 
 def _parquet_names(path: Path) -> list[str]:
+    schema = _parquet_file(path).schema_arrow
     from pyarrow import types
 
-    schema = _opened_parquet(path).schema_arrow
     nested = [field.name for field in schema if types.is_nested(field.type)]
     if nested:
         raise InputError(
-            f"Column {nested[0]!r} of {path} holds lists or records, not single values; leave it out of the file, or "
-            "make columns of its own of what it holds."
+            f"Column {nested[0]!r} of {path} holds lists or records, not single values.",
+            remedy="Leave it out of the file, or split it into columns.",
         )
     return [name for name in schema.names if not name.startswith("__index_level_")]
 
 
 def no_column(table: str | Path, name: str, names: Sequence[str], reason: str = "") -> str:
-    """Say that a table has no such column, and which one may be meant."""
+    """Return a sentence about a column that is not there, with the name that comes nearest."""
     near = difflib.get_close_matches(name, names, n=1) or [other for other in names if other.lower() == name.lower()]
     hint = f"did you mean {near[0]!r}?" if near else f"its columns are {', '.join(names[:30])}."
     return f"{table} has no column {name!r}{', ' + reason if reason else ''}; {hint}"
@@ -170,18 +178,18 @@ def _check_names(names: list[str], path: Path) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(
-            f"{path} has more than one column named {twice[0]!r}; rename or drop one of them. If the "
-            "first line holds values, put a line with the names of the columns above it."
+            f"{path} has more than one column named {twice[0]!r}.",
+            remedy="Rename or drop one of them. If the first line holds values, put a line of column names above it.",
         )
     if "" in names:
         raise InputError(
-            f"Column {names.index('') + 1} of {path} has no name; give it one, or leave it out of the file (pandas "
-            "writes such a column unless told index=False)."
+            f"Column {names.index('') + 1} of {path} has no name.",
+            remedy="Name it, or leave it out of the file. (pandas writes such a column without index=False.)",
         )
     if names and all(_is_number(name) for name in names):
-        raise InputError(f"The first line of {path} holds numbers, not names; put the names of the columns there.")
+        raise InputError(f"The first line of {path} holds numbers, not names.", remedy="Put the column names there.")
     if len(names) < 2:
-        raise InputError(f"{path} has one column; a label, a sensitive column and others to predict from are needed.")
+        raise InputError(f"{path} has one column; it needs a label, a sensitive column and others to predict from.")
 
 
 def _is_number(text: str) -> bool:
@@ -194,30 +202,32 @@ def _is_number(text: str) -> bool:
 
 def _checked(frame: pd.DataFrame, notes: list[str], path: Path) -> ReadTable:
     if not len(frame):
-        raise InputError(f"{path} has names of columns but no rows.")
+        raise InputError(f"{path} has column names but no rows.")
     dates = [name for name in frame.columns if _holds_dates(frame[name])]
     for name in dates:
         frame[name] = as_dates(frame[name])
-    frame = frame.apply(_plain_numbers)
+    for name, column in frame.items():  # pandas keeps whole numbers beyond 64 bits as objects
+        if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "integer":
+            frame[name] = column.astype(np.float64)
     if dates:
         notes = [*notes, f"Read as dates: {', '.join(dates)}."]
     return ReadTable(frame, [*notes, *(note for name in frame.columns for note in _doubts(frame[name]))])
 
 
 def as_dates(texts: pd.Series) -> pd.Series:
-    """Return dates as 2026-11-16, with a time or without; what is none is missing."""
+    """Return texts such as 2026-11-16, with a time or without, as dates; anything else is missing."""
     return pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True).dt.tz_localize(None)
 
 
 def _texts(column: pd.Series) -> pd.Series:
-    """Return the texts of a column; none, if it holds something else."""
+    """Return the texts of a column, nothing if it holds something else."""
     if not (pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)):
         return pd.Series(dtype=str)
     return column.dropna().astype(str)
 
 
 def _doubts(column: pd.Series) -> list[str]:
-    """Say which columns of text may be meant to be dates or numbers; no value, for the model card repeats it."""
+    """Return a note if a column of text looks like dates or numbers; without a value, as model cards repeat it."""
     texts = _texts(column)
     if not len(texts):
         return []
@@ -231,22 +241,12 @@ def _doubts(column: pd.Series) -> list[str]:
         return []
     return [
         f"{column.name} is read as text: {len(others):,} of {len(texts):,} values are no numbers, the first in row "
-        f"{others.index[0] + 1}. If it is meant to be a number, make numbers of them or leave them empty."
+        f"{others.index[0] + 1}. If it should be a number, correct them or leave them empty."
     ]
 
 
 def _holds_dates(column: pd.Series) -> bool:
-    """Say whether nearly all texts of a column are dates."""
+    """Return whether nearly all texts of a column are dates."""
     texts = _texts(column)
-    if not len(texts) or not texts.head(100).str.match(r"\d{4}-\d{2}-\d{2}").mean() >= DATE_SHARE:
-        return False
-    return bool(as_dates(texts).notna().mean() >= DATE_SHARE)
-
-
-def _plain_numbers(column: pd.Series) -> pd.Series:
-    """Turn whole numbers beyond 64 bits, which pandas keeps as objects, into floats."""
-    if column.dtype != object or not len(column.dropna()):
-        return column
-    if column.dropna().map(lambda v: isinstance(v, int) and not isinstance(v, bool)).all():
-        return column.map(float, na_action="ignore").astype(np.float64)
-    return column
+    look = texts.head(100).str.match(r"\d{4}-\d{2}-\d{2}").mean()  # NaN if there are no texts
+    return bool(look >= DATE_SHARE and as_dates(texts).notna().mean() >= DATE_SHARE)

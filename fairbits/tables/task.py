@@ -1,4 +1,4 @@
-"""From a table and the names of some columns to a learning task, with everything that was decided said."""
+"""From a table and the names of some columns to a learning task, with a note on every decision."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,22 +7,23 @@ import numpy as np
 import pandas as pd
 
 from fairbits.encoding import GroupEncoder, TableEncoder
+from fairbits.encoding.columns import absent, as_microseconds, as_numbers
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.sensitive import bin_labels, intervals, quantile_edges
 from fairbits.errors import InputError
 from fairbits.tables.table_file import no_column
 
 MOST_CLASSES = 20
-FEWEST_ROWS = 200  # in all: a quarter of them certifies
+FEWEST_ROWS = 200  # a quarter of them certifies
 FEWEST_OF_A_CLASS = 20
 FEWEST_OF_A_GROUP = 30  # so that every part of the rows has some
-MOST_NUMBERS = 10  # different ones of a sensitive column that are groups as they are
+MOST_NUMBERS = 10  # a sensitive column with more distinct numbers is cut into intervals
 UNKNOWN = "(missing)"
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to predict from what, and what to forget.
+    """What to predict from what, and what to protect.
 
     `groups` is how several sensitive columns are protected: crossed ("intersection") or "each" on its own. Sensitive
     numbers are intervals in `s`, the same for every part of the rows; `bins` has their edges.
@@ -47,29 +48,37 @@ def make_task(
     n_bins: int = 4,
     min_group_size: int = FEWEST_OF_A_GROUP,
 ) -> Task:
-    """Take the label, the sensitive columns and the rest apart; raise a ValueError that says what to change.
+    """Separate the label, the sensitive columns and the rest.
 
     Rows without a label are left out; a missing sensitive value is a group of its own.
     """
     _check_columns(table, label, sensitive, drop)
     whole = table.drop(columns=[label, *sensitive, *drop])
-    table, notes = _labelled(table, label)
+    unlabelled = int(table[label].isna().sum())
+    table = table[table[label].notna()].reset_index(drop=True)
+    if len(table) < FEWEST_ROWS:
+        raise InputError(f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed.")
     y = _label(table[label])
-    s, bins, more = sensitive_groups(table[list(sensitive)], n_bins)
+    s, bins, cut = sensitive_groups(table[list(sensitive)], n_bins)
     known, missing = known_rows(s, min_group_size)
     table, y, s = table[known].reset_index(drop=True), y[known], s[known].reset_index(drop=True)
-    groups, sizes, said = split_groups(s, min_group_size)
-    _check_sizes(sizes, min_group_size)
+    groups, sizes, split = split_groups(s, min_group_size)
+    if small := _small(sizes, min_group_size):
+        raise InputError(
+            f"A group is too small to protect: {', '.join(small[:3])}. At least {min_group_size} rows are needed.",
+            remedy="Merge it with another, or leave its rows out.",
+        )
     _check_both_in_groups(y, s, groups, label)
     if not whole.shape[1]:
         raise InputError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
     kept, left_out = without_identifiers(whole)
+    notes = [f"{unlabelled} rows without a label were left out."] * bool(unlabelled)
     X = table[list(kept.columns)]
-    return Task(X, y, s, label, groups, sizes, bins, [*notes, *more, *missing, *said, *left_out])
+    return Task(X, y, s, label, groups, sizes, bins, [*notes, *cut, *missing, *split, *left_out])
 
 
 def without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Leave out columns that number or name the rows; a part of the rows would not show it any more."""
+    """Leave out columns that number or name the rows. Pass all rows: a part of them would not show it."""
     reasons = TableEncoder().fit(X).dropped_
     found = {name: reason for name, reason in reasons.items() if reason.startswith("identifier")}
     return X.drop(columns=list(found)), [f"{name} was left out, {reason}." for name, reason in found.items()]
@@ -80,19 +89,11 @@ def _check_columns(table: pd.DataFrame, label: str, sensitive: Sequence[str], dr
         if name not in table.columns:
             raise InputError(no_column("The table", name, list(map(str, table.columns))))
     if not sensitive:
-        raise InputError("Name at least one sensitive column: --sensitive sex, or several with commas between.")
+        raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")
     if label in sensitive:
-        raise InputError(f"{label!r} is the label and sensitive at once: it cannot be predicted and forgotten.")
+        raise InputError(f"{label!r} is the label and sensitive at once: no code can predict it and hide it.")
     if len(set(sensitive)) < len(sensitive):
         raise InputError("A sensitive column is named twice.")
-
-
-def _labelled(table: pd.DataFrame, label: str) -> tuple[pd.DataFrame, list[str]]:
-    missing = int(table[label].isna().sum())
-    table = table[table[label].notna()].reset_index(drop=True)
-    if len(table) < FEWEST_ROWS:
-        raise InputError(f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed.")
-    return table, [f"{missing} rows without a label were left out."] * bool(missing)
 
 
 def _label(column: pd.Series) -> np.ndarray:
@@ -101,24 +102,26 @@ def _label(column: pd.Series) -> np.ndarray:
         raise InputError(f"The label {column.name!r} is {values[0]} in every row: there is nothing to predict.")
     if len(values) > MOST_CLASSES:
         raise InputError(
-            f"The label {column.name!r} has {len(values)} different values; fairbits predicts classes, at most "
-            f"{MOST_CLASSES}. Make a column of classes of it, such as 'above 50,000', or name another label."
+            f"The label {column.name!r} has {len(values)} different values; fairbits predicts at most {MOST_CLASSES} "
+            "classes.",
+            remedy="Turn it into classes, such as 'above 50,000', or name another label.",
         )
     if counts.min() < FEWEST_OF_A_CLASS:
         raise InputError(
             f"Only {counts.min()} rows have the label {values[counts.argmin()]}; at least {FEWEST_OF_A_CLASS} are "
-            "needed: merge it with another or leave its rows out."
+            "needed.",
+            remedy="Merge it with another, or leave its rows out.",
         )
     return column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()
 
 
 def sensitive_groups(s: pd.DataFrame, n_bins: int = 4) -> tuple[pd.DataFrame, dict[str, list[float]], list[str]]:
-    """Return the sensitive columns as groups, the edges of those cut into intervals, and what was decided."""
+    """Return the sensitive columns as groups, the edges of those cut into intervals, and notes on these."""
     bins, notes = {}, []
     for name, column in s.items():
-        known = column[~_unknown(column)]
+        known = column[~absent(column)]
         if known.dtype.kind in "iufM" and known.nunique() > MOST_NUMBERS:
-            bins[str(name)] = quantile_edges(as_numbers(known), n_bins)
+            bins[str(name)] = quantile_edges(numbers_or_days(known), n_bins)
             what = f"{name} holds dates and" if column.dtype.kind == "M" else str(name)
             notes.append(f"{what} was cut into {len(bins[str(name)]) - 1} groups at its quantiles.")
     return as_groups(s, bins), bins, notes
@@ -132,9 +135,9 @@ def as_groups(s: pd.DataFrame, bins: dict[str, list[float]]) -> pd.DataFrame:
     """
     groups = s.copy()
     for name, column in s.items():
-        unknown = _unknown(column)
+        unknown = absent(column)
         if edges := bins.get(str(name)):
-            places = np.searchsorted(edges[1:-1], as_numbers(column), side="right")
+            places = np.searchsorted(edges[1:-1], numbers_or_days(column), side="right")
             names = _date_labels(edges) if column.dtype.kind == "M" else bin_labels(edges)
             groups[name] = np.where(unknown, UNKNOWN, np.array(names)[places])
         elif unknown.any():
@@ -143,7 +146,7 @@ def as_groups(s: pd.DataFrame, bins: dict[str, list[float]]) -> pd.DataFrame:
 
 
 def _date_labels(edges: list[float]) -> list[str]:
-    """Return the names of intervals of days since 1970: dates, and times of day only where they are needed.
+    """Return the names of intervals of days since 1970: dates, and times of day only where two dates are equal.
 
     >>> _date_labels([-3653.0, 38.0, 11676.0])
     ['[1960-01-01, 1970-02-08)', '[1970-02-08, 2001-12-20]']
@@ -157,7 +160,7 @@ def _date_labels(edges: list[float]) -> list[str]:
 
 
 def known_rows(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[np.ndarray, list[str]]:
-    """Say which rows to keep: missing values are a group of their own, unless they are too few for one."""
+    """Return which rows to keep: missing values are a group of their own, unless they are too few for one."""
     known, notes = np.ones(len(s), dtype=bool), []
     for name, column in s.items():
         missing = (column == UNKNOWN).to_numpy(dtype=bool)
@@ -170,21 +173,15 @@ def known_rows(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[np.ndar
     return known, notes
 
 
-def _unknown(column: pd.Series) -> pd.Series:
-    return column.isna() | (np.isinf(column) if column.dtype.kind == "f" else False)
-
-
-def as_numbers(column: pd.Series) -> np.ndarray:
+def numbers_or_days(column: pd.Series) -> np.ndarray:
     """Return numbers as they are, and dates as days since 1970."""
-    if column.dtype.kind == "M":
-        column = (pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-    return column.to_numpy(float, na_value=np.nan)
+    return as_microseconds(column) / 86_400e6 if column.dtype.kind == "M" else as_numbers(column)
 
 
 def split_groups(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[str, dict[str, int], list[str]]:
-    """Cross the columns, or take each on its own where a crossing is too small to say anything about.
+    """Cross the columns, or take each on its own where a crossing has too few rows.
 
-    Returns "intersection" or "each", the rows of every group, and what was decided.
+    Returns "intersection" or "each", the rows of every group, and a note on the small crossings.
     """
     sizes, notes = _sizes(s, "intersection"), []
     small = _small(sizes, least)
@@ -195,14 +192,6 @@ def split_groups(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[str, 
     return "each" if small else "intersection", sizes, notes
 
 
-def _check_sizes(sizes: dict[str, int], least: int) -> None:
-    if small := _small(sizes, least):
-        raise InputError(
-            f"A group is too small to protect: {', '.join(small[:3])}; merge it with another, or leave its rows out. "
-            f"At least {least} rows are needed."
-        )
-
-
 def _check_both_in_groups(y: np.ndarray, s: pd.DataFrame, groups: str, label: str) -> None:
     """Raise unless, of some class, at least two groups of every sensitive column have both members and others."""
     for part in [s] if groups == "intersection" else [s[[name]] for name in s.columns]:
@@ -210,9 +199,9 @@ def _check_both_in_groups(y: np.ndarray, s: pd.DataFrame, groups: str, label: st
         others = members.sum(axis=1).to_numpy()[:, None] - members.to_numpy()
         if ((members.to_numpy() > 0) & (others > 0)).sum(axis=0).max() < 2:
             raise InputError(
-                f"{label!r} hardly differs within the groups of {', '.join(map(repr, part.columns))}: predicting the "
-                "one is telling the other, it cannot be predicted and forgotten at once. Name another label or another "
-                "sensitive column, or merge groups."
+                f"{label!r} hardly differs within the groups of {', '.join(map(repr, part.columns))}: a code that "
+                "predicts the one reveals the other.",
+                remedy="Name another label or another sensitive column, or merge groups.",
             )
 
 

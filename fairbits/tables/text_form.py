@@ -7,8 +7,8 @@ import io
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple
 
@@ -23,8 +23,28 @@ HEAD_BYTES = 2**18  # looked at to find separator and names; the rest is only kn
 BLOCK_BYTES = 2**20
 
 
+class TextEncodingError(InputError):
+    """A file is not text in the `encoding` it was read with."""
+
+    def __init__(self, path: Path, encoding: str, why: str, remedy: str):
+        super().__init__(f"{path} is not {encoding} text ({why}).", remedy=remedy)
+        self.path, self.encoding = path, encoding
+
+
+class SeparatorError(InputError):
+    """No character separates the columns of a file."""
+
+    def __init__(self, path: Path, first_line: str):
+        super().__init__(
+            f"{path} has one column only, lines of many different lengths, or a quote that is never closed. Its first "
+            f"line is {first_line[:60]!r}.",
+            remedy="Pass separator=... if it is not a comma, semicolon, tab, bar or space.",
+        )
+        self.path = path
+
+
 class TextForm(NamedTuple):
-    """How the text of a file is to be cut into columns."""
+    """How to cut the text of a file into columns."""
 
     path: Path
     encoding: str
@@ -34,66 +54,73 @@ class TextForm(NamedTuple):
 
     @property
     def notes(self) -> list[str]:
-        """What was found out and is not the usual."""
+        """What is unusual about the file."""
         if self.separator == ",":
             return []
         decimal = ["Numbers have a decimal comma."] * (self.decimal == ",")
         return [f"Columns are separated by {SEPARATORS.get(self.separator, repr(self.separator))}.", *decimal]
 
     def opened(self) -> IO[str]:
-        """Return the decoded text, to be read from its beginning."""
-        if is_compressed(self.path):
+        """Return the decoded text from its beginning."""
+        if _is_compressed(self.path):
             return gzip.open(self.path, "rt", encoding=self.encoding, newline="")
         return self.path.open(encoding=self.encoding, newline="")
 
 
 def text_form(path: Path, separator: str | None, encoding: str | None) -> TextForm:
-    """Read a text file once, block by block, and return its form; raise a ValueError if it is no text."""
-    head, encoding = _checked_text(path, encoding)
+    """Read a text file once, block by block, and return its form; raise InputError if it is not text."""
+    try:
+        with gzip.open(path) if _is_compressed(path) else path.open("rb") as file:
+            head, encoding = _checked_text(file, path, encoding)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError(f"{path} is not compressed with gzip, or is cut off.") from None
     if separator is not None and len(separator) != 1:
-        raise InputError(f"--separator {separator!r} must be a single character, such as ';'.")
+        raise InputError("must be a single character, such as ';'.", argument="separator", value=separator)
     separator = separator or _separator(head, path)
     try:
         header = next(csv.reader(io.StringIO(head, newline=""), delimiter=separator), [])
     except csv.Error as error:
-        raise InputError(f"The first line of {path} cannot be read: {error}; is a quote in it never closed?") from None
+        raise InputError(
+            f"The first line of {path} cannot be read: {error}.", remedy="Look for a quote in it that is never closed."
+        ) from None
     return TextForm(path, encoding, separator, [name.strip() for name in header], _decimal(head, separator))
 
 
-def is_compressed(path: Path) -> bool:
+def _is_compressed(path: Path) -> bool:
     return path.name.lower().endswith(".gz")
 
 
-@contextmanager
-def _bytes_of(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
-    """Open a file, also a compressed one; what is wrong with the compression is a sentence."""
-    if not is_compressed(path):
-        with path.open("rb") as file:
-            yield file
-        return
-    try:
-        with gzip.open(path) as unpacked:
-            yield unpacked
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise InputError(f"{path} is not compressed by gzip, or is cut off.") from None
-
-
-def _checked_text(path: Path, encoding: str | None) -> tuple[str, str]:
-    """Decode all of a file, keeping its beginning only; return that and the encoding."""
-    with _bytes_of(path) as file:
-        block = file.read(HEAD_BYTES)
-        encoding = _encoding(block, path, encoding)
-        decoder = codecs.getincrementaldecoder(encoding)()
-        wide = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
-        head, read = _decoded(decoder, block, 0, path, encoding, wide), len(block)
-        if not head.strip():
-            raise InputError(f"{path} is empty.")
-        whole = len(block) < HEAD_BYTES
-        while block := file.read(BLOCK_BYTES):
-            _decoded(decoder, block, read, path, encoding, wide)
-            read += len(block)
-        _decoded(decoder, b"", read, path, encoding, wide, final=True)
-    return (head if whole else head[: max(head.rfind("\n"), head.rfind("\r")) + 1] or head), encoding
+def _checked_text(file: BinaryIO | gzip.GzipFile, path: Path, encoding: str | None) -> tuple[str, str]:
+    """Decode all of a file, keeping its first lines only; return these and the encoding."""
+    beginning = file.read(HEAD_BYTES)
+    encoding = _encoding(beginning, path, encoding)
+    decoder = codecs.getincrementaldecoder(encoding)()
+    wide = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+    head, before = "", 0  # bytes before this block
+    for block in chain([beginning], iter(partial(file.read, BLOCK_BYTES), b""), [b""]):
+        if not wide and b"\0" in block:
+            where = before + block.index(b"\0")
+            raise InputError(
+                f"{path} holds binary data, not text (byte {where} is 0).", remedy="Save the table as CSV."
+            )
+        left_over = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            name = "UTF-8" if encoding == "utf-8-sig" else encoding
+            where = before - left_over + error.start
+            why = f"byte {where} is 0x{error.object[error.start]:02x}"
+            remedy = "Save it as UTF-8, or pass encoding='latin-1'."
+            raise TextEncodingError(path, name, why, remedy) from None
+        except UnicodeError as error:
+            raise TextEncodingError(path, encoding, str(error), "Leave the encoding out, or try another.") from None
+        if not before:
+            head = text
+        before += len(block)
+    if not head.strip():
+        raise InputError(f"{path} is empty.")
+    whole_lines = head[: max(head.rfind("\n"), head.rfind("\r")) + 1]
+    return (head if len(beginning) < HEAD_BYTES else whole_lines or head), encoding
 
 
 def _encoding(beginning: bytes, path: Path, encoding: str | None) -> str:
@@ -101,47 +128,14 @@ def _encoding(beginning: bytes, path: Path, encoding: str | None) -> str:
         raise InputError(f"{path} is empty.")
     for start, kind in BINARY_STARTS.items():
         if beginning.startswith(start):
-            raise InputError(f"{path} is {kind}, whatever its name says; save the table as CSV.")
+            raise InputError(f"{path} is {kind}, despite its name.", remedy="Save the table as CSV.")
     if encoding is None:
         return "utf-16" if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     try:
-        "".encode(encoding)  # of text, which not all codecs are
+        "".encode(encoding)  # not all codecs are of text
     except LookupError:
-        raise InputError(f"--encoding {encoding} is unknown; try latin-1 or utf-16.") from None
+        raise InputError("is unknown.", argument="encoding", value=encoding, remedy="Try latin-1 or utf-16.") from None
     return encoding
-
-
-def _decoded(
-    decoder: codecs.IncrementalDecoder,
-    block: bytes,
-    before: int,
-    path: Path,
-    encoding: str,
-    wide: bool,
-    *,
-    final: bool = False,
-) -> str:
-    """Decode a block that so many bytes came before; raise a ValueError if it is not text of this encoding."""
-    if not wide and b"\0" in block:
-        where = before + block.index(b"\0")
-        raise InputError(f"{path} holds binary data, not text (byte {where} is 0); save the table as CSV.")
-    left_over = len(decoder.getstate()[0])
-    try:
-        return decoder.decode(block, final)
-    except UnicodeDecodeError as error:
-        name = "UTF-8" if encoding == "utf-8-sig" else encoding
-        place = f"byte {before - left_over + error.start} is 0x{error.object[error.start]:02x}"
-        raise InputError(f"{path} is not {name} text ({place}); save it as UTF-8, or say --encoding latin-1.") from None
-    except UnicodeError as error:
-        raise InputError(f"{path} is not {encoding} text ({error}); leave --encoding out, or try another.") from None
-
-
-def _widths(lines: list[str], separator: str) -> Counter[int]:
-    """Count the lines of each number of columns; none, if they cannot be cut that way."""
-    try:
-        return Counter(len(row) for row in csv.reader(lines, delimiter=separator) if row)
-    except csv.Error:  # a field without end
-        return Counter()
 
 
 def _decimal(head: str, separator: str) -> str:
@@ -159,24 +153,20 @@ def _decimal(head: str, separator: str) -> str:
 def _separator(head: str, path: Path) -> str:
     """Return the separator that cuts the first lines into the most columns, the same number in each.
 
-    A space is one only if nothing else is, and if it cuts the first line like the others: it stands within values, too.
+    A space counts only if nothing else separates the columns, because values contain spaces, too.
     """
     lines = head.splitlines()[:SNIFFED_LINES]
     columns = {}
     for separator in SEPARATORS:
-        counts = _widths(lines, separator)
-        if not counts:
+        try:
+            widths = [len(row) for row in csv.reader(lines, delimiter=separator) if row]
+            names = max((len(row) for row in csv.reader(lines[:1], delimiter=separator)), default=0)
+        except csv.Error:  # a field without end
             continue
-        width, agreeing = counts.most_common(1)[0]
-        if agreeing >= 0.8 * counts.total() and max(_widths(lines[:1], separator), default=0) > 1:  # the names, too
+        width, agreeing = Counter(widths).most_common(1)[0] if widths else (0, 0)
+        if names > 1 and agreeing >= 0.8 * len(widths):
             columns[separator] = width
-    best = max(
-        columns, key=lambda separator: (columns[separator] > 1, separator != " ", columns[separator]), default=","
-    )
+    best = max(columns, key=lambda found: (columns[found] > 1, found != " ", columns[found]), default=",")
     if columns.get(best, 1) < 2:
-        raise InputError(
-            f"{path} has one column only, lines of many different lengths, or a quote that is never closed. Its first "
-            f"line is {lines[0][:60]!r}; say --separator if it is none of comma, semicolon, tab, bar and "
-            "space."
-        )
+        raise SeparatorError(path, lines[0])
     return best

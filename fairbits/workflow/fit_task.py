@@ -161,7 +161,9 @@ def _is_ours(warning: Warning | str) -> bool:
 
 def _concern(warning: Any, names: np.ndarray) -> str:
     """Return a warning in words, with the names of encoded columns: the method itself knows their places only."""
-    return re.sub(r"column '(\d+)'(?: of X)?", lambda found: f"column {str(names[int(found[1])])!r}", worded(warning))
+    return re.sub(
+        r"(?<!sensitive )column '(\d+)'", lambda found: f"column {str(names[int(found[1])])!r}", worded(warning)
+    )
 
 
 def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:

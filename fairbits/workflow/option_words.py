@@ -11,7 +11,7 @@ REMEDIES = {  # by the class of the error or warning: what to do on the command 
     "SmallGroupError": "Merge the group with another one, or leave its rows out.",
     "UnseenGroupError": "Leave these rows out, or merge the group with a known one.",
     "ColumnsMismatchError": "Use a table with the columns of the fit.",
-    "EncodingError": "Save the file as UTF-8, or pass its encoding, such as --encoding latin-1.",
+    "TextEncodingError": "Save the file as UTF-8, or pass its encoding, such as --encoding latin-1.",
     "SeparatorError": "Pass --separator if the columns are not separated by comma, semicolon, tab, bar or space.",
     "ModelExistsError": "Name another folder.",
     "BinnedSensitiveFeaturesWarning": "To choose the groups yourself, make a column that names them.",

@@ -22,8 +22,7 @@ from fairbits.certificate.estimates import EXACT_WORK
 from fairbits.encoding.seen_rows import row_hashes, table_fingerprint
 from fairbits.information.words import MAX_BITS
 from fairbits.tables.fitted_model import FittedModel, Limit
-from fairbits.tables.known_groups import known_groups
-from fairbits.tables.row_reader import RowReader
+from fairbits.tables.row_reader import RowReader, known_groups
 from fairbits.tables.table_file import TableFile
 from fairbits.workflow.option_words import worded
 

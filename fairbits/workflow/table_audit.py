@@ -14,10 +14,9 @@ from fairbits.auditing import Audit, audit
 from fairbits.encoding.columns import label as text_of
 from fairbits.errors import InputError
 from fairbits.tables.fitted_model import FittedModel
-from fairbits.tables.known_groups import known_groups
-from fairbits.tables.row_reader import RowReader, check_columns
+from fairbits.tables.row_reader import RowReader, check_columns, known_groups
 from fairbits.tables.table_file import TableFile, no_column
-from fairbits.tables.task import as_numbers, known_rows, sensitive_groups, split_groups, without_identifiers
+from fairbits.tables.task import known_rows, numbers_or_days, sensitive_groups, split_groups, without_identifiers
 from fairbits.workflow.option_words import worded
 from fairbits.workflow.recertify import fitted_on
 
@@ -125,7 +124,7 @@ def _filled(Z: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     columns, notes = {}, []
     for name, column in Z.items():
         if column.dtype.kind == "M":
-            column = pd.Series(as_numbers(column), column.index)
+            column = pd.Series(numbers_or_days(column), column.index)
         columns[name] = column
         if column.dtype.kind in "iuf" and not (finite := np.isfinite(column)).all():
             columns[name] = column.where(finite, column[finite].mean() if finite.any() else 0.0)

@@ -116,7 +116,7 @@ def test_unknown_groups_are_left_out_and_said(place, fairbits):
     table.to_csv("new.csv", index=False)
     ended = fairbits("certify", "m", "new.csv")
     assert ended.code == 0
-    assert "30 rows are of groups of sex that the model was not fitted to ((missing), X): left out." in ended.out
+    assert "30 rows have a sex that the model does not know ((missing), X): left out." in ended.out
     assert "On 870 rows" in ended.out
 
 

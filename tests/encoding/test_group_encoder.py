@@ -5,11 +5,18 @@ import json
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder
+from fairbits.encoding import (
+    BinnedSensitiveFeaturesWarning,
+    ColumnsMismatchError,
+    GroupEncoder,
+    SmallGroupError,
+    UnseenGroupError,
+)
 
 SEX = ["F", "M", "F", "M", "F"]
 RACE = ["B", "B", "W", "W", "W"]
@@ -33,6 +40,8 @@ def coded(sensitive_features, **parameters):
         np.array(SEX)[:, None],
         pd.Series(SEX),
         pl.Series(SEX),
+        pa.chunked_array([SEX]),
+        pa.array(SEX),
         pd.Categorical(SEX),
     ],
 )
@@ -53,6 +62,7 @@ def test_one_unnamed_column(values):
         pd.DataFrame({"sex": SEX, "race": RACE}),
         pd.DataFrame({"sex": SEX, "race": RACE}, index=[9, 8, 7, 6, 5]).astype("category"),
         pl.DataFrame({"sex": SEX, "race": RACE}),
+        pa.table({"sex": SEX, "race": pa.array(RACE).dictionary_encode()}),
         pl.DataFrame({"sex": SEX, "race": RACE}).cast(pl.Categorical),
     ],
 )
@@ -74,8 +84,9 @@ def test_unnamed_columns_of_an_array():
 def test_crossings_that_do_not_occur_are_no_groups():
     encoder = small().fit({"a": [0, 0, 1], "b": [0, 1, 1]})
     assert encoder.names_ == [["a=0, b=0", "a=0, b=1", "a=1, b=1"]]
-    with pytest.raises(ValueError, match=r"the group 'a=1, b=0' was unseen in fit \(2 rows.*groups='each'"):
+    with pytest.raises(ValueError, match=r"roup 'a=1, b=0' .* was unseen in fit \(2 rows.*groups='each'") as caught:
         encoder.transform({"a": [1, 1, 0], "b": [0, 0, 0]})
+    assert (caught.value.column, caught.value.group, caught.value.rows) == ("a x b", "a=1, b=0", 2)
 
 
 def test_values_of_other_types():
@@ -91,14 +102,18 @@ def test_columns_are_matched_by_name_or_by_position():
     expected = encoder.transform({"sex": SEX, "race": RACE})
     np.testing.assert_array_equal(encoder.transform({"race": RACE, "sex": SEX}), expected)
     np.testing.assert_array_equal(encoder.transform(np.array([SEX, RACE]).T), expected)
-    with pytest.raises(ValueError, match=r"columns \['sex', 'age'\]; fit had \['sex', 'race'\]"):
+    with pytest.raises(ValueError, match=r"columns are \['sex', 'age'\]; fit had \['sex', 'race'\]") as caught:
         encoder.transform({"sex": SEX, "age": RACE})
+    assert isinstance(caught.value, ColumnsMismatchError)
+    assert (caught.value.found, caught.value.fitted) == (["sex", "age"], ["sex", "race"])
 
 
 def test_numbers_are_binned_with_a_warning():
     age = pd.Series(np.arange(17, 97), name="age")
-    with pytest.warns(BinnedSensitiveFeaturesWarning, match=r"'age' has 80 .*max_values=10.*\[17, 37\), .*cut"):
+    with pytest.warns(BinnedSensitiveFeaturesWarning, match=r"'age' has 80 .*\[17, 37\), .*cut") as caught:
         encoder = GroupEncoder().fit(age)
+    said = caught[0].message
+    assert (said.column, said.distinct, said.labels[0]) == ("age", 80, "[17, 37)")
     assert encoder.names_ == [["age in [17, 37)", "age in [37, 57)", "age in [57, 77)", "age in [77, 96]"]]
     assert encoder.bins_ == {"age": [17, 37, 57, 77, 96]}
     assert encoder.sizes_ == [[20, 20, 20, 20]]
@@ -180,11 +195,12 @@ def test_state_round_trip_through_json(groups):
         pd.Series(["F", np.nan, "M", pd.NA]),
         pd.to_datetime(["2020-01-01", None, "2021-01-01", None]),
         pl.Series([True, None, False, None]),
+        pa.array(["F", None, "M", None]).dictionary_encode(),
         np.array([0.0, np.nan, 1.0, np.inf]),
     ],
 )
 def test_missing_values(values):
-    with pytest.raises(ValueError, match=r"'sensitive_features' is missing .* in 2 of 4 rows; drop .* 'unknown'"):
+    with pytest.raises(ValueError, match=r"'sensitive_features' is missing .* in 2 of 4 rows. Drop .* 'unknown'"):
         small().fit(values)
     with pytest.raises(ValueError, match="in 1 of 2 rows"):
         small().fit([0, 1]).transform([0, np.nan])
@@ -193,23 +209,23 @@ def test_missing_values(values):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["F"] * 20, "'sensitive_features' has only one group, 'F'; pass rows of two or more"),
+        (["F"] * 20, "'sensitive_features' has only one group, 'F'. Pass rows of two or more"),
         (
             ["F"] * 20 + ["M"] * 3,
-            "group 'M' of 'sensitive_features' has 3 rows, under min_group_size=10; use merged",
+            "roup 'M' of 'sensitive_features' has 3 rows; at least 10 .*Merge categories, or lower min_group_size=10",
         ),
         (
             [f"v{i}" for i in range(51)],
-            r"51 distinct values \(v0, v1, v10, ...\), more than 50 groups; merge",
+            r"51 distinct values \(v0, v1, v10, ...\), more than 50 groups. Merge",
         ),
-        (np.zeros((2, 2, 2)), r"shape \(2, 2, 2\); pass \(n,\)"),
-        ({}, "each name once"),
+        (np.zeros((2, 2, 2)), r"shape \(2, 2, 2\). Pass \(n,\)"),
+        ({}, "one or more, each name once"),
         (
             pd.DataFrame([[0, 1]], columns=["a", "a"]),
-            r"columns \['a', 'a'\]; pass one or more, each name once",
+            "More than one column is named 'a'. Rename",
         ),
-        ({"a": [0, 1], "b": [0]}, "'b' has 1 values for 2 rows of X; pass the values themselves"),
-        ([], "sensitive_features has 0 rows"),
+        ({"a": [0, 1], "b": [0]}, "'b' has 1 values for 2 rows. Pass the values themselves"),
+        ([], "sensitive columns have 0 rows"),
     ],
 )
 def test_refused(values, message):
@@ -219,8 +235,11 @@ def test_refused(values, message):
 
 def test_small_crossing_offers_each():
     s = {"sex": ["F"] * 20 + ["M"] * 20, "race": ["B"] * 12 + ["W"] * 27 + ["B"]}
-    with pytest.raises(ValueError, match=r"'sex=F, race=W' of 'sex x race' has 8 rows.*groups='each'"):
+    with pytest.raises(ValueError, match=r"'sex=F, race=W' of 'sex x race' has 8 rows.*groups='each'") as caught:
         GroupEncoder(min_group_size=9).fit({**s, "race": ["B"] * 12 + ["W"] * 18 + ["B"] * 10})
+    small = caught.value
+    assert isinstance(small, SmallGroupError)
+    assert (small.group, small.column, small.rows, small.least) == ("sex=F, race=W", "sex x race", 8, 9)
     assert GroupEncoder(groups="each").fit(s).sizes_ == [[20, 20], [13, 27]]
 
 
@@ -231,21 +250,23 @@ def test_each_column_needs_two_groups():
 
 @pytest.mark.parametrize("values", [None, "sex"])
 def test_not_a_column(values):
-    with pytest.raises(TypeError, match="is not a column; pass one value per row"):
+    with pytest.raises(TypeError, match=r"is not a column\. Pass one value per row"):
         GroupEncoder().fit(values)
 
 
 def test_lengths_are_compared_with_x():
     encoder = small().fit(["F", "M"], n_rows=2)
-    with pytest.raises(ValueError, match="'sensitive_features' has 2 values for 3 rows of X"):
+    with pytest.raises(ValueError, match="'sensitive_features' has 2 values for 3 rows"):
         small().fit(["sex", "race"], n_rows=3)
-    with pytest.raises(ValueError, match="has 2 values for 3 rows of X"):
+    with pytest.raises(ValueError, match="has 2 values for 3 rows"):
         encoder.transform(["F", "M"], n_rows=3)
 
 
 def test_unseen_values():
-    with pytest.raises(ValueError, match=r"is 'X', unseen in fit \(2 rows.*known are \['F', 'M'\]: merge"):
+    with pytest.raises(ValueError, match=r"'X' .* unseen in fit \(2 rows.*Known are \['F', 'M'\]: merge") as caught:
         small().fit(["F", "M"]).transform(["F", "X", "Y"])
+    assert isinstance(caught.value, UnseenGroupError)
+    assert (caught.value.column, caught.value.group, caught.value.rows) == ("sensitive_features", "X", 2)
 
 
 @pytest.mark.filterwarnings("ignore::fairbits.encoding.BinnedSensitiveFeaturesWarning")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ def found(X, sensitive_features):
     return [(overlap.column, overlap.how) for overlap in sensitive_in_table(X, sensitive_features)]
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_same_name_and_recoded(rng, frame):
     sex = rng.choice(["F", "M"], N)
     other = np.where(rng.random(N) < 0.01, "F", sex)
@@ -31,7 +32,7 @@ def test_same_name_and_recoded(rng, frame):
         ("g", "is one-to-one with"),
         ("h", "is one-to-one with"),
     ]
-    assert str(sensitive_in_table(X, {"sex": sex})[0]) == "column 'sex' of X has the name of sensitive column 'sex'"
+    assert str(sensitive_in_table(X, {"sex": sex})[0]) == "column 'sex' has the name of the sensitive column 'sex'"
 
 
 def test_numpy_columns_are_called_by_position(rng):
@@ -96,7 +97,7 @@ def test_unnamed_features_match_no_name(rng):
 
 
 def test_lengths():
-    with pytest.raises(ValueError, match="has 2 values for 3 rows of X"):
+    with pytest.raises(ValueError, match="has 2 values for 3 rows"):
         sensitive_in_table(np.zeros((3, 1)), [0, 1])
 
 

@@ -6,6 +6,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from fairbits.encoding import TableEncoder
+from fairbits.encoding import ColumnsMismatchError, NothingToEncodeError, TableEncoder
 
 COLUMNS = {
     "age": [20, 30, 40, 30],
@@ -64,13 +65,18 @@ def test_names_and_values():
     [
         pl.DataFrame(COLUMNS),
         pl.DataFrame(COLUMNS).with_columns(pl.col("sex").cast(pl.Categorical)),
+        pa.table(COLUMNS),
+        pa.table({**COLUMNS, "sex": pa.array(COLUMNS["sex"]).dictionary_encode()}),
         pandas_table().astype({"sex": "category", "member": "boolean", "income": "Float64", "age": "Int64"}),
         pandas_table().assign(since=lambda t: pd.to_datetime(t["since"]).dt.tz_localize("UTC")),
         pandas_table().convert_dtypes(dtype_backend="pyarrow"),
         numpy_table(),
         numpy_table().tolist(),
     ],
-    ids=["polars", "polars categorical", "pandas nullable", "dates with zone", "arrow", "numpy", "list"],
+    ids=[
+        *("polars", "polars categorical", "pyarrow", "pyarrow categorical"),
+        *("pandas nullable", "dates with zone", "arrow in pandas", "numpy", "list"),
+    ],
 )
 def test_containers_agree(table):
     np.testing.assert_array_equal(encoded(table), encoded(pandas_table()))
@@ -85,7 +91,7 @@ def test_lists_keep_numbers_beside_text():
     assert TableEncoder().fit([[1, "a"], [2, "b"]]).get_feature_names_out().tolist() == ["x0", "x1=a", "x1=b"]
 
 
-@pytest.mark.parametrize("table", [pandas_table(), pl.DataFrame(COLUMNS), numpy_table()])
+@pytest.mark.parametrize("table", [pandas_table(), pl.DataFrame(COLUMNS), pa.table(COLUMNS), numpy_table()])
 def test_state_round_trip_through_json(table):
     encoder = TableEncoder(impute="median").fit(table)
     again = TableEncoder.from_state(json.loads(json.dumps(encoder.state(), allow_nan=False)))
@@ -241,14 +247,14 @@ def test_bad_parameters(parameters, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (pd.DataFrame({"a": []}), r"X has 0 sample\(s\)"),
-        (pd.DataFrame(index=range(3)), r"X has 0 feature\(s\)"),
+        (pd.DataFrame({"a": []}), r"shape \(0, 1\); it needs 2 row\(s\)"),
+        (pd.DataFrame(index=range(3)), r"shape \(3, 0\); .* 1 column"),
         (
             pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]),
-            "more than one column named 'a'; rename or drop",
+            "More than one column is named 'a'. Rename or drop",
         ),
-        (pd.DataFrame({"a": [1, 1]}), r"every column was dropped: \{'a': 'constant"),
-        (pd.DataFrame({"sex": ["M", "F"], "sex=M": [1, 0]}), "two output columns named 'sex=M'.*rename"),
+        (pd.DataFrame({"a": [1, 1]}), r"every column was dropped: a \(constant"),
+        (pd.DataFrame({"sex": ["M", "F"], "sex=M": [1, 0]}), "Two output columns would be named 'sex=M'.*Rename"),
         (pd.DataFrame({"a": [1j, 2j]}), "'a' cannot be encoded: Complex data not supported"),
         (np.zeros((0, 2)), r"0 sample\(s\)"),
     ],
@@ -264,7 +270,7 @@ def test_cells_that_are_no_values():
 
 
 def test_lazy_frame():
-    with pytest.raises(TypeError, match=r"X is a LazyFrame; pass X\.collect\(\)"):
+    with pytest.raises(TypeError, match=r"is a LazyFrame. Pass .*collect\(\)"):
         TableEncoder().fit(pl.LazyFrame(COLUMNS))
 
 
@@ -285,6 +291,16 @@ def test_other_columns_at_transform(change, message):
     encoder = TableEncoder().fit(pandas_table())
     with pytest.raises(ValueError, match=message):
         encoder.transform(change(pandas_table()))
+
+
+def test_columns_of_another_table_and_dropped_ones_are_fields_of_the_error():
+    encoder = TableEncoder().fit(pandas_table())
+    with pytest.raises(ColumnsMismatchError) as caught:
+        encoder.transform(pandas_table()[["age", "sex"]])
+    assert (caught.value.found, caught.value.fitted) == (["age", "sex"], list(COLUMNS))
+    with pytest.raises(NothingToEncodeError) as nothing:
+        TableEncoder().fit(pd.DataFrame({"a": [1, 1]}))
+    assert nothing.value.dropped == {"a": "constant: 1 in every row"}
 
 
 def test_durations_are_numbers():

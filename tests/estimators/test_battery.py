@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from fairbits.encoding import BinnedSensitiveFeaturesWarning
 from fairbits.estimators.debiased import DebiasedCode
-from fairbits.information.code_information import code_information
+from fairbits.information.sampling import code_information
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)

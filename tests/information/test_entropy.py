@@ -1,16 +1,26 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from scipy.stats import entropy as scipy_entropy
 
-from fairbits.information import binary_entropy, binary_entropy_from_logits
+from fairbits.information import binary_entropy, binary_entropy_from_logits, group_entropy, share_entropy
 
 
 def test_equals_scipy():
     p = torch.linspace(0, 1, 11, dtype=torch.float64)
     expected = torch.tensor(scipy_entropy(torch.stack([p, 1 - p]).numpy(), base=2))
     torch.testing.assert_close(binary_entropy(p), expected, atol=1e-15, rtol=0)
+
+
+def test_entropies_of_groups_equal_scipy():
+    shares = np.random.default_rng(0).dirichlet(np.ones(5), size=3)
+    shares[0] = [0, 0, 1, 0, 0]
+    expected = scipy_entropy(shares, base=2, axis=1)
+    torch.testing.assert_close(group_entropy(torch.tensor(shares)), torch.tensor(expected), atol=1e-14, rtol=0)
+    assert [share_entropy(row) for row in shares] == pytest.approx(expected, abs=1e-14)
+    assert share_entropy(shares / 3) == pytest.approx(scipy_entropy(shares.ravel(), base=2), abs=1e-14)
 
 
 def test_gradient():

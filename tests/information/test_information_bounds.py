@@ -4,7 +4,6 @@ import pytest
 import torch
 from information_layers import all_words, entropy, random_layer
 
-from fairbits.information import any_width as bounds_module
 from fairbits.information import (
     information_bounds,
     information_sandwich,
@@ -12,9 +11,15 @@ from fairbits.information import (
     monte_carlo_information,
     neuronwise_information,
 )
-from fairbits.information.any_width import blocked_bound, informative_bits
+from fairbits.information.any_width import (
+    bhattacharyya,
+    blocked_bound,
+    divergences,
+    informative_bits,
+    mixture_bound,
+    pair_bound,
+)
 from fairbits.information.sandwich import _lower_end
-from fairbits.information.transport import bhattacharyya, divergences, mixture_bound, pair_bound
 from fairbits.information.weighed_groups import group_weights
 
 
@@ -78,23 +83,21 @@ def test_pairwise_ingredients():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_blocks_keep_the_bound_valid(monkeypatch, seed):
-    monkeypatch.setattr(bounds_module, "BLOCK_ROWS", 16)
+def test_blocks_keep_the_bound_valid(seed):
     theta, groups = random_layer(seed, n=90, m=5, n_groups=3, slope=1.0)
     weights = torch.rand(90, dtype=torch.float64)
     row_weights, prior = group_weights(theta, groups, weights=weights)
     exact = joint_information(theta, groups, weights=weights)
-    assert exact <= blocked_bound(theta, row_weights, prior, 50)
+    assert exact <= blocked_bound(theta, row_weights, prior, 50, block_rows=16)
 
 
-def test_a_group_with_fewer_rows_than_blocks(monkeypatch):
+def test_a_group_with_fewer_rows_than_blocks():
     """The block then tells about the group, and that part must be added: these codes name their row."""
-    monkeypatch.setattr(bounds_module, "BLOCK_ROWS", 8)
     theta, groups = all_words(5), torch.zeros(32, dtype=torch.long)
     groups[7] = 1
     exact = joint_information(theta, groups)
     assert exact.item() == pytest.approx(0.2006, abs=1e-4)
-    assert blocked_bound(theta, *group_weights(theta, groups), 20) >= exact - 1e-12
+    assert blocked_bound(theta, *group_weights(theta, groups), 20, block_rows=8) >= exact - 1e-12
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -12,8 +12,8 @@ from fairbits.information import (
     word_tables,
 )
 from fairbits.information import sampling as sampling_module
+from fairbits.information.sampling import PENALTY_CLAMP, local_expectation
 from fairbits.information.weighed_groups import group_weights
-from fairbits.information.wide import CLAMP, local_expectation
 
 
 def seeded(seed=0):
@@ -66,7 +66,7 @@ class TestLocalExpectation:
     @pytest.mark.parametrize("slope", [1.0, 8.0])
     def test_mean_over_all_codes_is_the_exact_gradient(self, n_groups, slope):
         theta, groups = random_layer(n_groups, n=15, m=5, n_groups=n_groups, slope=slope)
-        theta = theta.clamp(CLAMP, 1 - CLAMP).requires_grad_()
+        theta = theta.clamp(PENALTY_CLAMP, 1 - PENALTY_CLAMP).requires_grad_()
         weights = torch.linspace(0.5, 2, 15, dtype=torch.float64)
         exact = joint_information(theta, groups, weights=weights)
         (expected,) = torch.autograd.grad(exact, theta)

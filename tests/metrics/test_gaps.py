@@ -320,21 +320,21 @@ Y, SCORE, S = [1, 0, 1, 0], [0.9, 0.2, 0.4, 0.6], ["a", "a", "b", "b"]
     [
         (Y[:3], SCORE, S, "y_true has 3 rows and y_score has 4"),
         (Y, SCORE, S[:3], "sensitive_features has 3 rows and y_score has 4"),
-        (Y, [0.9, np.nan, 0.4, 0.6], S, "y_score is .*nan.* in row 1; drop or fill"),
+        (Y, [0.9, np.nan, 0.4, 0.6], S, "y_score is .*nan.* in row 1. Drop or fill"),
         (Y, [0.9, 0.1, np.inf, 0.6], S, "y_score is .*inf.* in row 2"),
         (Y, pd.Series([0.9, None, 0.4, 0.6], dtype="Float64"), S, "y_score"),
         (Y, ["high", "low", "low", "low"], S, "y_score must be numbers.*high"),
         (Y, np.zeros((4, 1, 1)), S, r"y_score must have shape .*\(4, 1, 1\)"),
         (Y, [], S, r"y_score must have shape .*\(0,\)"),
-        (Y, SCORE, ["a", None, "b", "b"], "sensitive_features has missing values; drop"),
+        (Y, SCORE, ["a", None, "b", "b"], "sensitive_features has missing values. Drop"),
         (Y, SCORE, ["a", np.nan, "b", "b"], "sensitive_features has missing values"),
         (Y, SCORE, np.array([0.0, np.nan, 1, 1]), "sensitive_features has missing values"),
         (Y, SCORE, pd.Series(["a", pd.NA, "b", "b"]), "sensitive_features has missing values"),
         (Y, SCORE, pl.Series([0, None, 1, 1]), "sensitive_features has missing values"),
         (Y, SCORE, np.array(["2020", "NaT", "2021", "2021"], dtype="datetime64[Y]"), "missing values"),
-        (Y, SCORE, ["a"] * 4, r"sensitive_features has one group, \['a'\]; pass"),
+        (Y, SCORE, ["a"] * 4, r"sensitive_features has one group, \['a'\]. Pass"),
         (Y, SCORE, None, r"sensitive_features must have shape .*\(\)"),
-        ([1, 1, 1, 1], SCORE, S, r"y_true has one class, \[1\]; pass"),
+        ([1, 1, 1, 1], SCORE, S, r"y_true has one class, \[1\]. Pass"),
         ([0, 1, 2, 1], SCORE, S, "y_true has 3 classes.*y_score 1 columns"),
         ([0, 1, 0, 1], np.ones((4, 3)), S, "y_true has 2 classes.*y_score 3 columns"),
         ([[0, 1]] * 4, SCORE, S, "y_true has 2 columns"),
@@ -352,9 +352,9 @@ def test_audc_errors():
         discrimination_curve_area([-3.0, 2.0], sensitive_features=[0, 1])
     assert discrimination_curve_area([-3.0, 2.0], sensitive_features=[0, 1], n_thresholds=None) == 5.0
     for bad in (0, -1, 2.5, "exact"):
-        with pytest.raises(ValueError, match="n_thresholds must be"):
+        with pytest.raises(ValueError, match=r"n_thresholds=.* must be"):
             discrimination_curve_area([0.1, 0.2], sensitive_features=[0, 1], n_thresholds=bad)
-    with pytest.raises(ValueError, match="1001 groups, over 1000; bin"):
+    with pytest.raises(ValueError, match=r"1001 groups, over 1000\. Bin"):
         discrimination_curve_area(np.zeros(1001), sensitive_features=np.arange(1001.0))
 
 
@@ -367,7 +367,7 @@ def test_other_errors():
         random_guess_distance([0, 1, 1], [0, 1])
     with pytest.raises(ValueError, match="s_true has one group"):
         random_guess_distance([0, 0], [0, 1])
-    with pytest.raises(ValueError, match=r"s_pred has no label of s_true.*code both"):
+    with pytest.raises(ValueError, match=r"s_pred has no label of s_true.*Code both"):
         random_guess_distance(["f", "m"], [0, 1])
     with pytest.raises(ValueError, match="s_true has 2 columns and s_pred 1"):
         random_guess_distance([[0, 1], [1, 1]], [0, 1])

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from fairbits.report.page import chart_style as looks
 from fairbits.report.page import page
 from fairbits.storage import append_record
 
-SECTIONS = ["verdict", "frontier", "bits", "scores", "attacks", "learning", "plane", "data", "promise", "words"]
+SECTIONS = ["verdict", "frontier", "attacks", "promise", "data", "bits", "scores", "learning", "plane", "words"]
 CSS = (Path(package.__file__).parent / "style.css").read_text()
 
 
@@ -150,12 +151,17 @@ def test_every_chart_has_words_and_numbers(html, parsed):
     assert all(spec["width"] == "container" for spec in parsed.specs.values())
 
 
+def rounded(value, direction):
+    return Decimal(value).quantize(Decimal("0.001"), direction)
+
+
 def test_the_page_says_what_the_record_says(record, parsed):
     task, certificate = record["audit"]["task"], record["certificate"]
     for number in (
         f"accuracy {task['one_draw_accuracy']:.3f}",
-        f"{certificate['bounds'][0]['balanced_accuracy']:.3f}",
-        f"Surely reached: {record['audit']['adversaries'][0]['reached']:.3f}",
+        f"{rounded(certificate['bounds'][0]['balanced_accuracy'], 'ROUND_CEILING')}",
+        f"Best attack, at least: {rounded(record['audit']['adversaries'][0]['reached'], 'ROUND_FLOOR')}",
+        f"Any attack, at most: {rounded(record['audit']['adversaries'][0]['at_most'], 'ROUND_CEILING')}",
         f"{record['bits'][0]['joint']:.6f}",
         f"{record['plane']['epochs'][-1]['about_s']:.4f}",
         record["made"]["date"],
@@ -174,14 +180,14 @@ def test_the_slider_has_a_text_for_every_gamma(record, parsed):
     for text, model in zip(texts, path, strict=True):
         assert text.startswith(f"gamma {model['gamma']:g}")
         assert f"accuracy {model['scores']['one_draw_accuracy']:.3f}" in text
-        assert ("the kept model" in text) == model["chosen"]
+        assert ("the chosen model" in text) == model["chosen"]
     assert path[int(slider["value"])]["chosen"]
 
 
 def test_the_verdicts(record):
     refused = {**record, "certified": False, "refusal": "No model could be certified."}
     fixed = {**record, "asked": {**record["asked"], "gamma": 0.5, "max_disparity": None}}
-    for changed, badge in ((record, "certified"), (refused, "not certified"), (fixed, "no limit asked for")):
+    for changed, badge in ((record, "certified"), (refused, "not certified"), (fixed, "no limit requested")):
         found = Parsed(page(changed))
         assert f"{badge} " in found.text
         assert found.having("p", **{"class": f"badge {badge.replace(' ', '-')}"})
@@ -225,7 +231,7 @@ def test_audits_of_other_representations_have_a_page():
     rng = np.random.default_rng(0)
     groups = rng.choice(["a", "b"], 400)
     code = Parsed(page(audit_record((rng.random((400, 3)) < 0.5).astype(int), groups)))
-    assert "Audit of the representation on 400 rows. They prove, at 95% confidence" in code.text
+    assert "Audit of the representation on 400 rows. At 95% confidence" in code.text
     assert set(code.specs) == {"bits-chart", "attacks-chart-0"}
     real = Parsed(page(audit_record(rng.normal(size=(400, 3)), groups)))
     assert "Nothing is certified" in real.text

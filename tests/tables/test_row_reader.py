@@ -4,9 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pytest
 
-from fairbits.encoding import TableEncoder
-from fairbits.tables.row_reader import RowReader
+from fairbits.encoding import GroupEncoder, TableEncoder
+from fairbits.tables.fitted_model import FittedModel
+from fairbits.tables.row_reader import RowReader, known_groups
 from fairbits.tables.table_file import TableFile
 
 
@@ -24,6 +26,38 @@ def test_typed_columns_of_a_parquet_file_are_read_as_in_the_fit(tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")
     table = TableFile(tmp_path / "t.parquet")
     encoder = TableEncoder().fit(table.read().frame)
-    model = SimpleNamespace(encoder=encoder, columns=list(frame.columns))
+    model = FittedModel(tmp_path, encoder, method=None, record=None, limit=None)
     expected = encoder.transform(table.read().frame)
     np.testing.assert_array_equal(RowReader(model, table).encoded(), expected)
+
+
+def model_of(s, bins=None):
+    encoder = GroupEncoder(min_group_size=1).fit(s)
+    return FittedModel(None, None, SimpleNamespace(group_encoder_=encoder), {"task": {"bins": bins or {}}}, None)
+
+
+def written(folder, **columns):
+    pd.DataFrame(columns).to_csv(folder / "new.csv", index=False)
+    return TableFile(folder / "new.csv")
+
+
+def test_rows_of_unknown_groups_and_combinations_are_left_out(tmp_path):
+    model = model_of({"sex": ["F", "F", "M"], "race": ["B", "W", "W"]})
+    found = known_groups(model, written(tmp_path, sex=["F", "M", "X", "M", "F", None], race=list("BBBWWW")))
+    assert found.known.tolist() == [True, False, False, True, True, False]
+    assert found.s.to_numpy().tolist() == [["F", "B"], ["M", "W"], ["F", "W"]]
+    assert "2 rows have a sex that the model does not know" in found.notes[0]
+    assert found.notes[1] == "1 rows have a combination that the model does not know: left out."
+
+
+@pytest.mark.filterwarnings("ignore::fairbits.encoding.BinnedSensitiveFeaturesWarning")
+def test_sensitive_numbers_are_read_as_in_the_fit(tmp_path):
+    model = model_of({"age": np.arange(20, 60)})
+    found = known_groups(model, written(tmp_path, age=["30", "", "inf", "99"], other=1))
+    assert found.s.age.tolist() == [30, 99]
+    assert found.notes == ["age is missing in 2 rows: left out."]
+    binned = model_of({"age": ["[20, 40)", "[40, 59]"]}, {"age": [20.0, 40.0, 59.0]})
+    assert known_groups(binned, written(tmp_path, age=[39, 40], other=1)).s.age.tolist() == ["[20, 40)", "[40, 59]"]
+    for one in (model, binned):
+        with pytest.raises(ValueError, match=r"'age' of .*numbers or dates such as 2026-01-31 .* row 2 it is 'old'"):
+            known_groups(one, written(tmp_path, age=["30", "old"], other=1))

@@ -8,7 +8,7 @@ import pytest
 
 from fairbits.tables import table_file as files
 from fairbits.tables.table_file import MISSING, TableFile, read_file
-from fairbits.tables.text_form import HEAD_BYTES
+from fairbits.tables.text_form import HEAD_BYTES, SeparatorError, TextEncodingError
 
 ROWS = "sex,age,approved\nF,30,1\nM,40,0\nF,50,1\n"
 
@@ -134,7 +134,7 @@ BAD = {
     "blanks": (b" \n\n", "t.csv", "is empty"),
     "names only": (b"a,b\n", "t.csv", "but no rows"),
     "one column": (b"a\n1\n2\n", "t.csv", "one column only"),
-    "another separator": (b"a:b\n1:2\n", "t.csv", "say --separator"),
+    "another separator": (b"a:b\n1:2\n", "t.csv", "Pass separator="),
     "duplicate names": (b"a,b,a\n1,2,3\n", "t.csv", "more than one column named 'a'"),
     "duplicate names after blanks": (b"a,b, a\n1,2,3\n", "t.csv", "more than one column named 'a'"),
     "no name": (b"a,,c\n1,2,3\n", "t.csv", "Column 2 of"),
@@ -144,7 +144,7 @@ BAD = {
         "t.csv",
         "Expected 2 fields in line 62, saw 3",
     ),
-    "not UTF-8": ("a,b\nJosé,1\n".encode("latin-1"), "t.csv", "--encoding latin-1"),
+    "not UTF-8": ("a,b\nJosé,1\n".encode("latin-1"), "t.csv", "is not UTF-8 text .* encoding='latin-1'"),
     "Excel": (b"PK\x03\x04" + bytes(100), "t.csv", "an Excel or zip file"),
     "old Excel": (b"\xd0\xcf\x11\xe0" + bytes(100), "t.csv", "an old Excel file"),
     "binary": (bytes(range(256)) * 4, "t.csv", "holds binary data"),
@@ -171,8 +171,21 @@ def test_no_file_and_a_folder_get_a_sentence(tmp_path):
 
 
 def test_an_unknown_encoding_gets_a_sentence(write):
-    with pytest.raises(ValueError, match="--encoding klingon is unknown"):
+    with pytest.raises(ValueError, match="encoding='klingon' is unknown"):
         read_file(write(ROWS), encoding="klingon")
+
+
+def test_a_front_end_finds_the_encoding_and_the_separator_in_the_error(write):
+    file = write("a,b\nJosé,1\n".encode("latin-1"))
+    with pytest.raises(TextEncodingError) as wrong:
+        read_file(file)
+    assert (wrong.value.path, wrong.value.encoding) == (file, "UTF-8")
+    with pytest.raises(SeparatorError) as none:
+        read_file(write("a:b\n1:2\n"))
+    assert none.value.path == file
+    with pytest.raises(ValueError, match="single character") as long:
+        read_file(write(ROWS), separator="::")
+    assert (long.value.argument, long.value.value) == ("separator", "::")
 
 
 def wide(rows, **columns):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fairbits.estimators import SaturatedPenaltyWarning, Schedule, VanishedClassWarning
-from fairbits.report.wording import ASSUMPTIONS, model_card, summary, verdict
+from fairbits.report.wording import ASSUMPTIONS, at_least, at_most, model_card, summary, verdict
 from fairbits.tables.task import make_task
 from fairbits.workflow import fit_task as fitting
 from fairbits.workflow.alternatives import PATH, STRENGTHS, Contest, group_numbers
@@ -209,19 +209,20 @@ def test_the_words_say_what_the_numbers_say(certified, task):
     record = fit_record(fit, task, options, "table.csv")
     text, card = summary(record), model_card(record)
     assert text.startswith("Certified at 95% confidence: the rates of any decision made from one draw of the code")
-    assert f"{fit.certificate.total_variation:.3f}" in text
+    assert f"a disparity of at most {at_most(fit.certificate.total_variation)}" in text
     assert f"accuracy {fit.audit.task['one_draw_accuracy']:.3f}" in text
     for group, size in task.group_sizes.items():
         assert f"{group} {size:,}" in card
     for line in fit.certificate.does_not_cover:
         assert f"- {line}" in card
-    assert f"at most {fit.certificate.bounds[0].information:.4f}" in card
-    assert "| unmitigated |" in card
+    assert "leakage in bits, at most" in card
+    assert f"| {at_most(fit.certificate.bounds[0].information, 4)} |" in card
+    assert "| unprotected network |" in card
     low, high = fit.audit.intervals["one_draw_accuracy"]
     assert low < fit.audit.task["one_draw_accuracy"] < high
-    assert f" ({low:.3f} to {high:.3f})" in text
+    assert f" (95% interval {at_least(low)} to {at_most(high)})" in text
     rows = {line.split("|")[1].strip(): line for line in card.splitlines() if line.startswith("| ")}
-    for name in ("this model, one draw", "unmitigated", "logistic regression", "constant"):
+    for name in ("this model, one draw", "unprotected network", "logistic regression", "always the majority class"):
         assert rows[name].count(" to ") == 2, name  # AUC and accuracy
     for line in ASSUMPTIONS:
         assert f"- {line}" in card
@@ -230,7 +231,7 @@ def test_the_words_say_what_the_numbers_say(certified, task):
 def test_bounds_of_rows_that_chose_the_model_are_no_promise(certified, task):
     fit, options, _ = certified
     promised = fit_record(fit, task, options, "table.csv")
-    assert "is no second promise" in verdict(promised)
+    assert "only the limit is guaranteed" in verdict(promised)
     assert fit.audit.confidence == options.confidence
 
 

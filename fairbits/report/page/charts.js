@@ -4,22 +4,22 @@ for (const spec of document.querySelectorAll("script.spec")) {
   const place = document.getElementById(spec.dataset.chart);
   const options = { renderer: "svg", actions: false, tooltip: { disableDefaultStyle: true } };
   vegaEmbed(place, JSON.parse(spec.textContent), options).catch((error) => {
-    place.textContent = "This chart cannot be drawn here; its numbers are below.";
+    place.textContent = "This chart cannot be drawn here; its numbers are in the table below.";
     console.error(error);
   });
 }
-// Say the numbers of the model that the slider points to.
+// Show the numbers of the model that the slider points to.
 const slider = document.getElementById("place");
 if (slider) {
   const texts = JSON.parse(document.getElementById("places").textContent);
-  const say = () => {
+  const show = () => {
     document.getElementById("picked").textContent = texts[slider.value];
     slider.setAttribute("aria-valuetext", texts[slider.value]);
   };
-  slider.addEventListener("input", say);
-  say();
+  slider.addEventListener("input", show);
+  show();
 }
-// On paper nothing can be opened.
+// On paper nothing can be opened, so print every table.
 let opened = [];
 addEventListener("beforeprint", () => {
   opened = [...document.querySelectorAll("details:not([open])")];

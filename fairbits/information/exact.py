@@ -1,0 +1,252 @@
+"""The information of a code, and of each of its bits, exactly: no draws, all rows and all words."""
+
+import torch
+from torch import Tensor
+
+from fairbits.errors import InputError
+from fairbits.information.entropy import LN2, mixture_divergence
+from fairbits.information.given_gradient import with_gradient
+from fairbits.information.weighed_groups import Groups, WeighedGroups, Weights, group_weights
+from fairbits.information.words import MAX_BITS, mean_words
+
+
+def neuronwise_information(
+    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
+) -> Tensor:
+    """Return I(T_i;S) of each bit and the group, in bits, exactly.
+
+    I(T_i;S) = h(mu_i) - sum_s pi_s h(mu_si), mu_si = mean of theta_i over group s. The empirical information of these
+    rows. The sum over bits is the paper's surrogate for the information of the whole code: the code may hold more
+    (bits that reveal the group only together) or less (bits that repeat each other); see `joint_information`.
+
+    Arguments as in `word_tables`, at any width; the result has shape (..., m). Differentiable once in theta.
+
+    Examples
+    --------
+    >>> theta = torch.tensor([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5], [0.1, 0.5]])
+    >>> neuronwise_information(theta, torch.tensor([0, 0, 1, 1]))
+    tensor([0.5310, 0.0000])
+    """
+    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    with torch.no_grad():
+        _, divergence, log_ratio = mixture_divergence(row_weights @ _cells(theta), prior)
+        share = prior.unsqueeze(-1) / LN2
+        value = torch.add(*(share.mT @ divergence).chunk(2, -1))  # (..., 1, m)
+        zero, one = (share * log_ratio).chunk(2, -1)
+        gradient = row_weights.mT @ (one - zero)  # (..., n, m)
+    return with_gradient(theta, value, gradient).squeeze(-2)
+
+
+def neuronwise_penalty(theta: Tensor, groups: WeighedGroups) -> Tensor:
+    """Return the sum over bits of `neuronwise_information`, in bits, in a form made for training steps.
+
+    sum_s pi_s <cells_s, stop_gradient log2(cells_s / cells)>: the same gradient with half the operations, and the same
+    value but for the rounding of its terms (1e-7 bits in float32, where the other is exact to a fraction of itself).
+
+    Examples
+    --------
+    >>> theta = torch.tensor([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5], [0.1, 0.5]])
+    >>> from fairbits.information import weigh_groups
+    >>> neuronwise_penalty(theta, weigh_groups(torch.tensor([0, 0, 1, 1]), n_groups=2))
+    tensor(0.5310)
+    """
+    row_weights, prior = groups
+    with torch.no_grad():
+        _, _, log_ratio = mixture_divergence(row_weights @ _cells(theta), prior)
+        zero, one = (prior.unsqueeze(-1) / LN2 * log_ratio).chunk(2, -1)
+        constant, gradient = zero.sum((-2, -1)), row_weights.mT @ (one - zero)
+    return (theta * gradient).sum((-2, -1)) + constant
+
+
+def _cells(theta: Tensor) -> Tensor:
+    """Return every bit's chances of 0, then of 1.  (..., n, 2m)"""
+    return torch.cat([1 - theta, theta], -1)
+
+
+def word_tables(
+    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the probability of every code in every group, and the groups' probabilities.
+
+    P_s(t) = mean over the rows of group s of prod_i theta_i^{t_i} (1 - theta_i)^{1 - t_i}: the law of one drawn code
+    of these rows (empirical in the rows, exact in the draws). Differentiable once in theta.
+
+    Parameters
+    ----------
+    theta : (..., n, m) probabilities that each bit is 1, m at most 20
+    groups : (..., n) integers 0..K-1, or `WeighedGroups`
+    weights : (..., n), 1 by default
+    prior : (..., K), by default the groups' share of the weight
+    n_groups : K; needed under vmap, and skips the check of values
+
+    Returns
+    -------
+    tables (..., K, 2^m), words ordered as ``itertools.product((0, 1), repeat=m)``, and prior (..., K). An absent group
+    has a table of zeros and probability 0.
+
+    Examples
+    --------
+    >>> tables, prior = word_tables(torch.tensor([[0.5, 0.1], [0.5, 0.9]]), torch.tensor([0, 1]))
+    >>> tables
+    tensor([[0.4500, 0.0500, 0.4500, 0.0500],
+            [0.0500, 0.4500, 0.0500, 0.4500]])
+    """
+    if theta.shape[-1] > MAX_BITS:
+        raise InputError(
+            f"theta has {theta.shape[-1]} bits, too many to list all 2^m codes (at most {MAX_BITS}).",
+            remedy="Use monte_carlo_information for a value, wide_information for a penalty, information_bounds for "
+            "an interval.",
+        )
+    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    return mean_words(theta, row_weights), prior
+
+
+def table_information(tables: Tensor, prior: Tensor) -> Tensor:
+    """Return the mutual information between a cell and its group, in bits.
+
+    I = sum_s pi_s sum_t P_s(t) log2(P_s(t) / P(t)), P = sum_s pi_s P_s. Its gradient with respect to P_s(t) is
+    pi_s log2(P_s(t) / P(t)), taken as 0 where P_s(t) = 0.
+
+    Parameters
+    ----------
+    tables : (..., K, cells), one distribution per group (all zero for an absent group)
+    prior : (..., K)
+
+    Examples
+    --------
+    >>> table_information(torch.tensor([[0.9, 0.1], [0.1, 0.9]]), torch.tensor([0.5, 0.5]))
+    tensor(0.5310)
+    """
+    with torch.no_grad():
+        _, divergence, log_ratio = mixture_divergence(tables, prior)
+        share = prior.unsqueeze(-1) / LN2
+        value, slope = (share * divergence).sum((-2, -1), keepdim=True), share * log_ratio
+    return with_gradient(tables, value, slope).squeeze((-2, -1))
+
+
+def joint_information(
+    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
+) -> Tensor:
+    """Return I(T;S) of one drawn code and the group, in bits, exactly over all 2^m codes.
+
+    The empirical information of these rows: no sampling noise, but on few rows it exceeds the population's on average
+    (see `joint_bias`). Differentiable once in theta. Arguments as in `word_tables`; the result has shape (...).
+
+    Examples
+    --------
+    Two bits that reveal nothing alone and everything together (S = bit 0 xor bit 1):
+
+    >>> theta = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> joint_information(theta, torch.tensor([0, 1, 1, 0]))
+    tensor(1.)
+    """
+    return table_information(*word_tables(theta, groups, weights=weights, prior=prior, n_groups=n_groups))
+
+
+def running_information(tables: Tensor, prior: Tensor, running: Tensor, beta: float) -> tuple[Tensor, Tensor]:
+    """Return a penalty with the gradient of the information at running tables, in bits, and those tables.
+
+    new_s = beta old_s + (1 - beta) P_s; penalty = sum_s pi_s <P_s, stop_gradient log2(new_s / sum_s pi_s new_s)>.
+    Small batches overstate the information, and the gradient of that error destroys the code; running tables average
+    it away. At beta = 0 value and gradient are those of `table_information`; otherwise the penalty is not an
+    information (log ``table_information(new_running, prior)`` instead). A group's first batch starts its table; a
+    group absent from the batch keeps it.
+
+    Parameters
+    ----------
+    tables, prior : from `word_tables`
+    running : like tables; zeros at the start
+    beta : share of the past, 0.9 to 0.98
+
+    Examples
+    --------
+    >>> tables, prior = torch.tensor([[0.9, 0.1], [0.1, 0.9]]), torch.tensor([0.5, 0.5])
+    >>> penalty, running = running_information(tables, prior, torch.zeros_like(tables), 0.9)
+    >>> penalty
+    tensor(0.5310)
+    """
+    with torch.no_grad():
+        present = tables.sum(-1, keepdim=True) > 0
+        started = running.sum(-1, keepdim=True) > 0
+        blend = torch.where(started, beta * running + (1 - beta) * tables, tables)
+        new_running = torch.where(present, blend, running)
+        _, _, log_ratio = mixture_divergence(new_running, prior)
+        slope = prior.unsqueeze(-1) * log_ratio / LN2
+    return (slope * tables).sum((-2, -1)), new_running
+
+
+def total_variation(
+    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
+) -> Tensor:
+    """Return the largest total variation between two groups' code distributions, in [0, 1], not in bits.
+
+    max over pairs of (1/2) sum_t |P_s(t) - P_s'(t)|: how much better than chance anyone can distinguish two groups of
+    these rows from one code. Empirical; groups that are absent or have prior 0 are left out. Arguments as in
+    `word_tables`; shape (...).
+
+    Examples
+    --------
+    >>> total_variation(torch.tensor([[0.9], [0.1], [0.2]]), torch.tensor([0, 1, 2]))
+    tensor(0.8000)
+    """
+    tables, share = word_tables(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    n, present = tables.shape[-2], share > 0
+    pairs = [(0, 0), *((s, r) for s in range(n) for r in range(s))]
+    distances = [
+        (tables[..., s, :] - tables[..., r, :]).abs().sum(-1) / 2 * (present[..., s] & present[..., r])
+        for s, r in pairs
+    ]
+    return torch.stack(distances, -1).amax(-1)
+
+
+def joint_bias(
+    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
+) -> Tensor:
+    """Estimate by how much `joint_information` of these rows exceeds the population's, in bits, to first order.
+
+    sum_s pi_s / (2 n_s ln 2) sum_t Var_{x|s} p(t|x) [1/P_s(t) - pi_s/P(t)], with the rows' own variances; n_s is the
+    effective number of rows, 1 / sum_j w_sj^2. Of drawn bits this is Miller and Madow's correction; theta-means need
+    less, down to none for a constant theta. Too small for hard codes with more words than rows.
+
+    Arguments as in `word_tables`; shape (...). Subtract it to compare codes on few rows; the rest may be negative.
+
+    Examples
+    --------
+    >>> theta = torch.rand(200, 6, generator=torch.Generator().manual_seed(0))
+    >>> joint_bias(theta, torch.arange(200) % 2)
+    tensor(0.0163)
+    """
+    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    zero, one = (1 - theta).square(), theta.square()
+    total = zero + one  # squared word probabilities are words of odds one : zero, times the product of the totals
+    squares = mean_words(one / total, row_weights * total.prod(-1).unsqueeze(-2))
+    return _bias(mean_words(theta, row_weights), squares, row_weights, prior).sum(-1)
+
+
+def neuronwise_bias(
+    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
+) -> Tensor:
+    """Estimate by how much `neuronwise_information` of these rows exceeds the population's, in bits, to first order.
+
+    The formula of `joint_bias` for each bit alone. Arguments as in `word_tables`; shape (..., m).
+
+    Examples
+    --------
+    >>> theta = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
+    >>> neuronwise_bias(theta, torch.arange(200) % 2)
+    tensor([0.0012, 0.0012])
+    """
+    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    cells = _cells(theta)
+    bias = _bias(row_weights @ cells, row_weights @ cells.square(), row_weights, prior)
+    return torch.add(*bias.chunk(2, -1))
+
+
+def _bias(tables: Tensor, squares: Tensor, row_weights: Tensor, prior: Tensor) -> Tensor:
+    """Return every cell's part of the bias, from the groups' means and mean squares (..., K, cells): (..., cells)."""
+    tiny = torch.finfo(tables.dtype).tiny
+    variance = (squares - tables.square()).clamp(min=0) * row_weights.square().sum(-1, keepdim=True)
+    share = prior.unsqueeze(-1)
+    mixture = prior.unsqueeze(-2) @ tables
+    curvature = 1 / tables.clamp(min=tiny) - share / mixture.clamp(min=tiny)
+    return (share * variance * curvature).sum(-2) / (2 * LN2)
