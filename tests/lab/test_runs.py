@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from battery import quick
 
 from fairbits import BinaryMIClassifier, datasets
 from fairbits.datasets import biased_digits
@@ -53,7 +54,7 @@ def test_a_search_reports_its_best_on_rows_it_has_not_seen(tmp_path):
 
 def test_the_views_of_a_code_are_one_draw_some_draws_and_theta():
     X = np.random.default_rng(0).normal(size=(200, 4))
-    model = BinaryMIClassifier(**{**BRIEF, "max_epochs": 100}, learning_rate=0.02, random_state=0).fit(
+    model = quick(BinaryMIClassifier, **{**BRIEF, "max_epochs": 100}, learning_rate=0.02).fit(
         X, X[:, 0] > 0, sensitive_features=X[:, 1] > 0
     )
     views = {name: view(X) for name, view in representation_views(model, 0).items()}

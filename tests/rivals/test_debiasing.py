@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from fairbits import EnDClassifier, LearnedMixinClassifier, ReBiasClassifier, RUBiClassifier
 from fairbits.datasets import biased_digits
+from fairbits.encoding import GroupEncoder
 from fairbits.estimators import MissingSensitiveFeaturesWarning, VanillaClassifier, fit_stack
 from fairbits.rivals.end import disentangling, entangling, members
 from fairbits.rivals.learned_mixin import base_rates, what_groups_say
@@ -292,7 +293,8 @@ def test_strength_helps_where_group_and_label_no_longer_agree(cls):
 
 def test_end_helps_on_coloured_digits():
     train, test = biased_digits(0.9), biased_digits(0.1, "test")
-    short = {"max_epochs": 20, "min_steps": 0, "batch_size": 128, "channels": (8, 16), "min_group_size": 1}
+    short = {"max_epochs": 20, "min_steps": 0, "batch_size": 128, "channels": (8, 16)}
+    short["groups"] = GroupEncoder(min_group_size=1)
     models = [strong(EnDClassifier, g, **short, learning_rate=3e-3) for g in (0.0, 3.0)]
     accuracies = [m.fit(train.X, train.y, sensitive_features=train.s).score(test.X, test.y) for m in models]
     assert accuracies[1] > accuracies[0] + 0.04

@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from fairbits import BinaryMIClassifier, CertifiedClassifier, TableEncoder, VanillaClassifier, save
+from fairbits import BinaryMIClassifier, CertifiedClassifier, Schedule, TableEncoder, VanillaClassifier, save
 from fairbits.commands.release_codes import release_table
 from fairbits.tables.fitted_model import open_model
 from fairbits.tables.table_file import TableFile
 from fairbits.workflow.recertify import CONFIRMED, recertify
 
-BRIEF = {"max_epochs": 2, "min_steps": 0, "random_state": 0}
+BRIEF = {"max_epochs": 2, "schedule": Schedule(min_steps=0), "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::fairbits.estimators.concerns.VanishedClassWarning")
 
 
