@@ -181,7 +181,8 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
 
     def predict(self, X) -> np.ndarray:
         """Return the most probable class of each row."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)  # first, so that an unfitted estimator says so
+        return self.classes_[best]
 
     def _by_rows(self, X, function) -> np.ndarray:
         """Apply function(net, x) to the rows of X, a slice at a time."""

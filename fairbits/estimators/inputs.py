@@ -83,6 +83,8 @@ def _read_weights(sample_weight: Any, n: int) -> np.ndarray:
         raise InputError(f"sample_weight has shape {weight.shape} for {n} rows.", remedy="Pass one weight per row.")
     if (weight < 0).any():
         raise InputError("Negative values in data passed to `sample_weight`.", remedy="Weights are 0 or above.")
+    if not weight.any():
+        raise InputError("Sample weights must contain at least one non-zero number.")
     return weight
 
 

@@ -87,7 +87,7 @@ def test_calibrating_on_training_rows_is_told_and_held_out_rows_are_not():
     (X, X_held), (y, _), (s, s_held) = ([part.iloc[r] for r in rows] for part in (X, data.y, data.s))
     model = quick(BinaryMIClassifier).fit(X, y, sensitive_features=s)
     for again in (slice(None), slice(None, None, -1), slice(0, 1000)):
-        with pytest.warns(TrainingRowsWarning, match="train_test_split"):
+        with pytest.warns(TrainingRowsWarning, match="kept apart"):
             model.certify(X.iloc[again], sensitive_features=s.iloc[again])
     certify_quietly(model, X_held, s_held)
     certify_quietly(model, X_held.to_numpy(), s_held)

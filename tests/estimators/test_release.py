@@ -164,8 +164,7 @@ def test_names_are_those_of_one_draw(fitted):
     model, X, _ = fitted
     model.set_output(transform="pandas")
     assert model.transform(X[:50]).shape == (50, 6)
-    with pytest.raises(ValueError, match="set_output"):
-        model.draw(X[:50], draws=2)
+    assert model.draw(X[:50], draws=2).shape == (50, 12)
     model.set_output(transform="default")
 
 

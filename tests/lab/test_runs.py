@@ -73,9 +73,8 @@ def test_strengths_are_scored_on_every_fold(tmp_path):
     scores = execute(run, tmp_path)["scores"]
     assert [(s["strength"], s["fold"]) for s in scores] == [(0.0, 0), (0.1, 0), (0.0, 1), (0.1, 1)]
     train, test = external_fold("compas", 1, 2, 0)
-    own = BinaryMIClassifier(
-        **{**longer, "hidden_sizes": (8, 8)}, gamma=0.1, random_state=seed_of("compas", "own", 1, 0)
-    )
+    deep = {**longer, "hidden_sizes": (8, 8)}
+    own = quick(BinaryMIClassifier, **deep, gamma=0.1, random_state=seed_of("compas", "own", 1, 0))
     own.fit(train.X, train.y, sensitive_features=train.s)
     alone = held_out_scores(own, test.X, test.y, test.s)
     assert scores[3]["information"] == pytest.approx(alone["information"], abs=1e-5)

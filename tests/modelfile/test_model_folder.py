@@ -258,7 +258,7 @@ def test_combinations_of_groups_are_counted_before_they_are_made(tmp_path):
         (lambda t: t["dropped"].clear(), "dropped columns"),
         (lambda t: t["features"][0].update(scale=-1.0), "greater than or equal"),
         (lambda t: t["features"][0].update(kind="code"), "expected tags"),
-        (lambda t: t["features"][3].update(categories=["a"] * 9), "two output columns"),
+        (lambda t: t["features"][3].update(categories=["a"] * 9), "Two output columns"),
         (lambda t: t["features"][3]["categories"].append("z"), "is given"),
         (lambda t: t["parameters"].update(dtype="object"), "dtype"),
         (lambda t: t["parameters"].update(max_categories=True), "max_categories"),
