@@ -1,4 +1,4 @@
-"""What a representation does for the label and tells about the sensitive columns."""
+"""What a representation does for the label and reveals about the sensitive columns."""
 
 from fairbits.auditing.audit_record import Adversary, Audit, Leakage
 from fairbits.auditing.auditor import audit

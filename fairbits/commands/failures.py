@@ -11,7 +11,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from fairbits.errors import InputError
+from fairbits.errors import InputError, InputWarning
 from fairbits.workflow.option_words import worded
 
 BAD_INPUT, NOT_CERTIFIED, CONTRADICTED, BUG, INTERRUPTED, BROKEN_PIPE = 1, 3, 4, 70, 130, 141  # 2 is typer's
@@ -44,10 +44,11 @@ def warnings_in_words(*, debug: bool) -> Iterator[None]:
     printed: set[str] = set()
 
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        text = worded(message)
-        if category.__module__.startswith("fairbits") and category.__name__ not in IN_NOTES and text not in printed:
-            print(f"Warning: {text}", file=sys.stderr)
-        printed.add(text)
+        if isinstance(message, InputWarning) and category.__name__ not in IN_NOTES:
+            text = worded(message)
+            if text not in printed:
+                print(f"Warning: {text}", file=sys.stderr)
+            printed.add(text)
 
     with warnings.catch_warnings():
         if not debug:

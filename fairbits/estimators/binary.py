@@ -118,7 +118,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The loss in expectation over the code, less the first-order estimate of the information's error on few rows.
+        """Return the loss in expectation over the code, less what few rows add to the information, to first order.
 
         Otherwise sampling noise, and more of a preference for soft codes, would choose the epoch.
         """

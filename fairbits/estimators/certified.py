@@ -1,4 +1,4 @@
-"""A model whose disparity is promised: choose along a gamma path by what held-out rows prove."""
+"""A model with a guaranteed disparity: choose along a gamma path by what calibration rows prove."""
 
 import math
 import warnings
@@ -23,10 +23,6 @@ from fairbits.estimators.fitting import fit_stack
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
 
 
-class NotCertifiedError(ValueError):
-    """No model of the path could be proved to keep the limit."""
-
-
 class _Claim(NamedTuple):
     """A bound that must be within its limit."""
 
@@ -48,34 +44,58 @@ class _Claim(NamedTuple):
         return 2 if self.kind == "total_variation" else 1
 
 
-class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
-    """Fit a gamma path and keep the most accurate model that held-out rows prove to be within a limit.
+class NotCertifiedError(InputError):
+    """The calibration rows prove the limit for no model of the path.
 
-    The models are put in an order that is fixed before the calibration rows are looked at, from the safest to the most
-    accurate; each is certified in turn until the first failure, and the last one before it is kept. Testing in a fixed
-    sequence needs no correction for choosing: the promise ``disparity <= max_disparity`` holds at `confidence`. Two
-    things leave the object and a model passes only if both do: the code of one draw (`transform`) and the class
-    (`predict`, deterministic); for a receiver of one of them, not of both of the same person. `predict_proba` is not
-    covered.
+    `limit` and `bound` are those of the safest model, `estimate` is what the rows show, `rows_needed` about how many
+    calibration rows would prove the limit (None where more rows would not help).
+    """
+
+    def __init__(self, claim: _Claim, confidence: float):
+        self.of, self.rows = claim.of, claim.rows
+        self.limit, self.bound, self.estimate = claim.limit, claim.bound, claim.estimate
+        self.rows_needed: int | None = None
+        quantity = "disparity" if claim.kind == "total_variation" else "leakage"
+        if claim.estimate < claim.limit:
+            shrink = (claim.bound - claim.estimate) / (claim.limit - claim.estimate)
+            self.rows_needed = math.ceil(claim.rows * shrink**claim.rate)
+            remedy = f"About {self.rows_needed:,} calibration rows would be needed."
+        else:
+            remedy = "Add larger gammas, or raise the limit."
+        super().__init__(
+            f"No model could be certified to a {quantity} of at most {claim.limit:g} at confidence {confidence:g}: the "
+            f"{claim.of} of the safest one has a measured {quantity} of {claim.estimate:.4f}, but {claim.rows:,} "
+            f"calibration rows can only guarantee {math.ceil(claim.bound * 1e4) / 1e4:.4f}.",
+            remedy=remedy,
+        )
+
+
+class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
+    """Fit a gamma path and keep the most accurate model that calibration rows prove to be within a limit.
+
+    The training rows put the models in order, from the safest to the most accurate. Each is certified in turn until the
+    first failure, and the last one before it is kept. Testing in a fixed sequence needs no correction for choosing: the
+    guarantee ``disparity <= max_disparity`` holds at `confidence`. A model passes only if both things that you may
+    share keep the limit: the code of one draw (`transform`) and the predicted class (`predict`). The guarantee is for
+    anyone who receives one of them, not both, of a person. It does not cover `predict_proba`.
 
     Parameters
     ----------
     estimator : a method with a code and a gamma, or a pipeline that ends in one: what stands before it is then fitted
         to the training part alone, as it must be; `BinaryMIClassifier()` by default
-    max_disparity : the promised limit on the demographic-parity gap of any decision made from the code or the class
-    max_information : the promised limit on what they tell about S, in bits, as well or (max_disparity=None) instead
-    confidence : of the promise
+    max_disparity : limit on the difference in rates between groups of any decision made from the code or the class
+    max_information : limit on their leakage, in bits, as well or (max_disparity=None) instead
+    confidence : of the guarantee
     gammas : the path
-    calibration_fraction : rows kept from training, to certify
+    calibration_fraction : share of the rows kept from training, to certify
     random_state : seed of the split
 
     Attributes
     ----------
     estimator_ : the chosen model
-    certificate_ : its certificate, which says the promise; the bounds in it are estimates of how far below the limits
-        it is, not promises
-    candidates_ : all models of the path, from the safest to the most accurate; there also after a refusal
-    path_ : frame of the models that were tried, in order: gamma, bounds of code and class, whether it passed
+    certificate_ : its certificate with the guarantee; the bounds in it estimate how far below the limits the model is
+    candidates_ : all models of the path, from the safest to the most accurate; set even if none passes
+    path_ : frame of the models that were tested, in order: gamma, bounds of code and class, whether it passed
     """
 
     def __init__(
@@ -101,7 +121,7 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         template = BinaryMIClassifier() if self.estimator is None else self.estimator
         front, method = (template[:-1], template[-1]) if isinstance(template, Pipeline) else (None, template)
         if getattr(method, "prediction", "expected") != "expected":
-            raise InputError("prediction='sampled' draws a class; a certified one must be deterministic: 'expected'.")
+            raise InputError("A certified class must be deterministic.", remedy="Use prediction='expected'.")
         rows = train_test_split(np.arange(len(y)), test_size=self.calibration_fraction, random_state=self.random_state)
         (X_train, X_held), (y_train, _), (s_train, s_held) = (
             [take_rows(part, r) for r in rows] for part in (X, np.asarray(y), sensitive_features)
@@ -127,16 +147,16 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
     def _check(self, sensitive_features: Any) -> None:
         limits = {"max_disparity": self.max_disparity, "max_information": self.max_information}
         if all(value is None for value in limits.values()):
-            raise InputError("max_disparity and max_information are both None; set a limit to certify.")
+            raise InputError("There is no limit to certify.", remedy="Set max_disparity or max_information.")
         for name, value in {
             **limits,
             "confidence": self.confidence,
             "calibration_fraction": self.calibration_fraction,
         }.items():
             if value is not None and not 0 < value < 1:
-                raise InputError(f"{name}={value!r} must lie between 0 and 1.")
+                raise InputError("must lie between 0 and 1.", argument=name, value=value)
         if sensitive_features is None:
-            raise InputError("sensitive_features is None; a certificate needs the columns to protect.")
+            raise InputError("A certificate needs the sensitive columns.", remedy="Pass sensitive_features.")
 
     def _order(self, models: list[Any], X: Any, s: Any) -> list[Any]:
         """Sort from the safest to the most accurate, by what the training rows show."""
@@ -159,7 +179,7 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
             kept = model
         self.path_ = pd.DataFrame(rows)
         if kept is None:
-            raise NotCertifiedError(self._refusal(worst))
+            raise NotCertifiedError(worst, self.confidence)
         return kept
 
     def _claims(self, model: Any, X: Any, s: Any) -> list[_Claim]:
@@ -189,35 +209,23 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
             )
         if self.max_information is not None:
             parts.append(
-                f"one draw of the code, or the predicted class, tells at most {self.max_information:g} bits about the "
-                "groups"
+                "one draw of the code, or the predicted class, reveals at most "
+                f"{self.max_information:g} bits about the groups"
             )
         return f"{'; and '.join(parts)}."
 
-    def _refusal(self, failed: _Claim) -> str:
-        limit = "max_disparity" if failed.kind == "total_variation" else "max_information"
-        if failed.estimate < failed.limit:
-            rows = failed.rows * ((failed.bound - failed.estimate) / (failed.limit - failed.estimate)) ** failed.rate
-            advice = f"about {math.ceil(rows):,} calibration rows would be needed instead of {failed.rows:,}"
-        else:
-            advice = "add larger gammas; more rows help only as far as these ones overstate it"
-        return (
-            f"No model could be certified to {limit}={failed.limit:g} at confidence {self.confidence:g}: of the safest "
-            f"the {failed.of} has a bound of {failed.bound:.4f}, and these rows show {failed.estimate:.4f}; {advice}."
-        )
-
     def predict(self, X) -> np.ndarray:
-        """Return the class of each row; covered by the promise."""
+        """Return the class of each row; the guarantee covers it."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict(X)
 
     def transform(self, X) -> np.ndarray:
-        """Draw one code per row; covered by the promise."""
+        """Draw one code per row; the guarantee covers one draw per person."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.transform(X)
 
     def predict_proba(self, X) -> np.ndarray:
-        """Return class probabilities; **not** covered by the promise, they are a function of the row itself."""
+        """Return class probabilities, a function of the row itself: the guarantee does **not** cover them."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict_proba(X)
 

@@ -1,4 +1,4 @@
-"""A coarse code: few cells that keep what the code tells about the label, for codes too wide to certify."""
+"""A coarse code: few cells that keep what the code says about the label, for codes too wide to certify."""
 
 from dataclasses import dataclass
 from typing import Any

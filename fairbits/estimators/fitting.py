@@ -184,7 +184,7 @@ def _train(
 
 
 def number_cells(*columns: np.ndarray) -> np.ndarray:
-    """Number the distinct combinations of columns, (n,) or (n, k) each.
+    """Return a number for each distinct combination of columns, (n,) or (n, k) each.
 
     >>> number_cells(np.array([0, 0, 1, 1]), np.array([5, 7, 5, 5]))
     array([0, 1, 2, 2])

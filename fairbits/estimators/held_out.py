@@ -18,13 +18,13 @@ def held_out_scores(model: Any, X: Any, y: np.ndarray, s: np.ndarray, codes: Any
     prediction from one drawn code (one_draw_..., of `codes` or fresh ones) and the information of one draw, in bits:
     less is better. A rival whose labels are drawn gets the scores of one draw, too.
 
-    No method of ours is told s. A rival that cannot predict without (`groups_at_prediction`, see `fairbits.rivals`)
-    is: it has to be fitted to the same numbers.
+    Our methods predict without s. A rival that cannot (`groups_at_prediction`, see `fairbits.rivals`) gets s and must
+    have been fitted to the same numbers.
     """
-    told = {"sensitive_features": s} if getattr(model, "groups_at_prediction", False) else {}
-    scores = prediction_scores(model.predict_proba(X, **told), model.classes_, y, s)
+    known = {"sensitive_features": s} if getattr(model, "groups_at_prediction", False) else {}
+    scores = prediction_scores(model.predict_proba(X, **known), model.classes_, y, s)
     if hasattr(model, "sampled_proba"):
-        shown = model.sampled_proba(X, **told) if codes is None else model.decode(codes)
+        shown = model.sampled_proba(X, **known) if codes is None else model.decode(codes)
         drawn = prediction_scores(shown, model.classes_, y, s)
         scores |= {f"one_draw_{name}": value for name, value in drawn.items()}
     if hasattr(model, "decode"):

@@ -1,4 +1,4 @@
-"""The information plane: what a code tells about the rows, the label and the groups while it is trained."""
+"""The information plane: what a code reveals about rows, label and groups while it trains."""
 
 import math
 from typing import Any
@@ -9,11 +9,11 @@ from torch import Tensor
 from fairbits.estimators.fitting import fit_stack
 from fairbits.information import binary_entropy, joint_information, word_tables
 
-TOLD = ("about_x", "about_y", "about_s")
+ABOUT = ("about_x", "about_y", "about_s")
 
 
 def information_plane(estimator: Any, X: Any, y: Any, *, sensitive_features: Any) -> list[dict[str, float]]:
-    """Fit a copy of a method with a code; return what its code tells of the validation rows, epoch by epoch, in bits.
+    """Fit a copy of a method with a code; return what its code reveals on the validation rows, epoch by epoch, in bits.
 
     I(X;T) as `about_x`, I(T;Y) as `about_y` and I(T;S) as `about_s` (of several columns the most), exact for these
     rows, which are few: the last two err upwards. The copy measures all this after every epoch; the method itself does
@@ -21,8 +21,7 @@ def information_plane(estimator: Any, X: Any, y: Any, *, sensitive_features: Any
 
     Examples
     --------
-    >>> from fairbits import BinaryMIClassifier
-    >>> from fairbits import Schedule
+    >>> from fairbits import BinaryMIClassifier, Schedule
     >>> from fairbits.datasets import make_shifted_bits
     >>> data = make_shifted_bits(400, random_state=0)
     >>> model = BinaryMIClassifier(code_size=3, max_epochs=2, schedule=Schedule(min_steps=50), random_state=0)
@@ -32,16 +31,16 @@ def information_plane(estimator: Any, X: Any, y: Any, *, sensitive_features: Any
     method = type(estimator)
 
     def evaluate(self: Any, net: Any, batch: Any, scalars: Any) -> dict[str, Tensor]:
-        return method.evaluate(self, net, batch, scalars) | _told(self, net.theta(batch.x), batch)
+        return method.evaluate(self, net, batch, scalars) | _measured(self, net.theta(batch.x), batch)
 
     watched = type(method.__name__, (method,), {"evaluate": evaluate})(**estimator.get_params())
     fit_stack([watched], X, y, sensitive_features=sensitive_features)
     return [
-        {"epoch": epoch["epoch"], **{name: epoch[f"validation_{name}"] for name in TOLD}} for epoch in watched.history_
+        {"epoch": epoch["epoch"], **{name: epoch[f"validation_{name}"] for name in ABOUT}} for epoch in watched.history_
     ]
 
 
-def _told(model: Any, theta: Tensor, batch: Any) -> dict[str, Tensor]:
+def _measured(model: Any, theta: Tensor, batch: Any) -> dict[str, Tensor]:
     def about(groups: Tensor, count: int) -> Tensor:
         return joint_information(theta, groups, weights=batch.weight, n_groups=count)
 

@@ -23,7 +23,7 @@ class VanillaClassifier(TransformerMixin, InvariantClassifier):
         return PlainNet(inputs, self.hidden_sizes, n_classes, channels=self.channels)
 
     def transform(self, X) -> np.ndarray:
-        """Return the last hidden layer: what a network without protection would hand on."""
+        """Return the last hidden layer: what a network without protection would share."""
         return self._by_rows(X, lambda net, x: net(x).hidden)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:

@@ -46,6 +46,7 @@ def output_of(model: Any) -> Any:
 
 
 def with_output(model: Any, output: str | None) -> Any:
+    """Return the model after `set_output`, if that was called."""
     return model if output is None else model.set_output(transform=output)
 
 

@@ -1,4 +1,4 @@
-"""Inputs and groups as columns of numbers, for networks that reconstruct the first and are told the second."""
+"""Inputs and groups as columns of numbers, for networks that reconstruct the first and know the second."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def indicators(s: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def joint_groups(s: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Number the combinations of the groups (..., columns) of all sensitive columns."""
+    """Return a number for each combination of the groups (..., columns) of all sensitive columns."""
     number = s.new_zeros(s.shape[:-1])
     for column, size in enumerate(sizes):
         number = number * size + s[..., column]

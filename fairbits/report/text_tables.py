@@ -43,14 +43,14 @@ class Section:
 
 
 def markdown(table: Table) -> str:
-    """Return a table as Markdown.
+    r"""Return a table as Markdown.
 
     >>> print(markdown(Table("t", "Two methods", ("method", "AUC"), (("a|b", "0.7"),), ("One fold.",))))
     **Two methods**
     <BLANKLINE>
     | method | AUC |
     |---|---|
-    | a\\|b | 0.7 |
+    | a\|b | 0.7 |
     <BLANKLINE>
     One fold.
     """

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.errors import InputError
+from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, CollapsedCodeWarning, VanillaClassifier, VanishedClassWarning
 from fairbits.estimators.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
 from fairbits.estimators.fitting import watch_epochs
@@ -151,12 +151,10 @@ def fit_task(
         plane=plane,
         rows={"train": len(train), "calibration": len(held), "test": len(test)},
         test=test,
-        concerns=list(dict.fromkeys(_concern(warning, names) for warning in concerns if _is_ours(warning))),
+        concerns=list(
+            dict.fromkeys(_concern(warning, names) for warning in concerns if isinstance(warning, InputWarning))
+        ),
     )
-
-
-def _is_ours(warning: Warning | str) -> bool:
-    return type(warning).__module__.startswith("fairbits")
 
 
 def _concern(warning: Any, names: np.ndarray) -> str:

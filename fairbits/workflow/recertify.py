@@ -20,6 +20,7 @@ from fairbits.certificate import (
 )
 from fairbits.certificate.estimates import EXACT_WORK
 from fairbits.encoding.seen_rows import row_hashes, table_fingerprint
+from fairbits.errors import InputWarning
 from fairbits.information.words import MAX_BITS
 from fairbits.tables.fitted_model import FittedModel, Limit
 from fairbits.tables.row_reader import RowReader, known_groups
@@ -97,8 +98,8 @@ def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95,
         theta = torch.from_numpy(np.asarray(model.method.code_probabilities(X), dtype=np.float64))
         certificate = certify_groups(theta, model.groups, groups.s, confidence=confidence, release=Release(draws))
     used = [w for w in caught if issubclass(w.category, TrainingRowsWarning)]
-    ours = [w.message for w in caught if w not in used and w.category.__module__.startswith("fairbits")]
-    notes = [*reader.notes, *groups.notes, *(worded(warning) for warning in ours if isinstance(warning, Warning))]
+    ours = [w.message for w in caught if w not in used and isinstance(w.message, InputWarning)]
+    notes = [*reader.notes, *groups.notes, *(worded(warning) for warning in ours)]
     promised = model.limit is not None and model.limit.promised
     if used or fitted_on(model, table, everything, groups.known):
         return Recertified(certificate, NOT_FRESH, [], promised, len(X), notes)

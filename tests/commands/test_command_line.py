@@ -11,7 +11,7 @@ import pytest
 
 import fairbits as library
 from fairbits.commands import bench, data, failures
-from fairbits.errors import InputError
+from fairbits.errors import InputError, InputWarning
 
 PROGRAM = [sys.executable, "-c", "from fairbits.commands import main; main()"]
 HEAVY = {"torch", "sklearn", "pandas", "numpy", "scipy", "pyarrow", "altair"}
@@ -90,14 +90,14 @@ def test_debug_shows_the_traceback_wherever_it_stands(fairbits, monkeypatch, pla
     assert fairbits("data", "list").err == "fairbits: --code-size 3 is odd.\n"
 
 
-class OddWarning(UserWarning):
-    __module__ = "fairbits.odd"
+class OddWarning(InputWarning):
+    """A warning of ours."""
 
 
 @pytest.mark.filterwarnings("always")
 def test_warnings_are_sentences_said_once(fairbits, monkeypatch):
     def warn(name, described=data._described):
-        warnings.warn("sensitive_features: 'sex' is odd.", OddWarning, stacklevel=1)
+        warnings.warn(OddWarning("'sex' is odd.", argument="sensitive_features", value=None), stacklevel=1)
         warnings.warn("of another library", DeprecationWarning, stacklevel=1)
         return described(name)
 

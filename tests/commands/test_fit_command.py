@@ -95,11 +95,11 @@ def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path
     assert code == 3
     record = json.loads(capsys.readouterr().out)
     assert not record["certified"]
-    assert "No model could be certified to --max-disparity 0.01" in record["refusal"]
+    assert "No model could be certified to a disparity of at most 0.01" in record["refusal"]
     assert (tmp_path / "m" / "model" / "manifest.json").exists()
     for name in ("model_card.md", "report.html"):
         text = (tmp_path / "m" / name).read_text(encoding="utf-8")
-        assert "could be certified to --max-disparity 0.01" in text
+        assert "could be certified to a disparity of at most 0.01" in text
         assert "max_disparity=" not in text
 
 

@@ -2,7 +2,9 @@
 
 import gzip
 import hashlib
+import importlib
 import os
+import pkgutil
 import re
 import shutil
 
@@ -11,6 +13,7 @@ import pandas as pd
 import pytest
 from people import population
 
+import fairbits as package
 from fairbits.errors import InputError, InputWarning
 from fairbits.workflow.option_words import REMEDIES, worded
 
@@ -251,10 +254,21 @@ def test_what_can_be_understood_is(place, fairbits, name):
 
 def test_the_command_line_has_its_own_remedies():
     for name, remedy in REMEDIES.items():
-        kind = type(name, (InputWarning,), {})
-        said = worded(kind("The model is odd.", remedy="Pass groups='each' to fit."))
-        assert said == f"The model is odd. {remedy}"
+        kind = type(name, (InputWarning,), {"rows_needed": 240, "limit": 0.1})
+        warning = kind("The model is odd.", remedy="Pass groups='each' to fit.")
+        said = worded(warning)
+        assert said == f"The model is odd. {remedy(warning) if callable(remedy) else remedy}"
         assert not PYTHON_WORDS.search(said)
+    assert said == "The model is odd. A limit of 0.1 needs a table of about 1,000 rows."
+
+
+def test_every_remedy_is_of_an_error_that_exists():
+    for module in pkgutil.walk_packages(package.__path__, "fairbits."):
+        importlib.import_module(module.name)
+    kinds = [InputError, InputWarning]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    assert set(REMEDIES) <= {kind.__name__ for kind in kinds}
 
 
 @pytest.mark.parametrize(
@@ -265,8 +279,6 @@ def test_the_command_line_has_its_own_remedies():
         (InputError("t.csv is empty.", remedy="Name another file."), "t.csv is empty. Name another file."),
         (InputError("It is odd.", remedy="Pass rows to certify(X)."), "It is odd."),
         (InputError("t.csv has no column 'code_size'."), "t.csv has no column 'code_size'."),
-        (UserWarning("It is odd. Raise batch_size."), "It is odd."),
-        (ValueError("not certified to max_disparity=0.01."), "not certified to --max-disparity 0.01."),
     ],
 )
 def test_errors_are_in_options_and_columns(error, words):

@@ -137,7 +137,7 @@ def test_a_part_without_a_class_or_a_group_is_told_before_training(task):
 def test_an_impossible_limit_is_refused_with_the_safest_model(task):
     fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF), gammas=GAMMAS)
     assert not fit.certified
-    assert "No model could be certified to --max-disparity 0.001" in fit.refusal
+    assert "No model could be certified to a disparity of at most 0.001" in fit.refusal
     assert fit.certificate.promise is None
     assert fit.certificate.total_variation > 0.001
     assert fit.model[-1].gamma == fit.alternatives[0].gamma  # of a path that begins with the safest

@@ -122,10 +122,10 @@ def _library() -> str:
 
 
 def _script_json(value: Any) -> Markup:
-    """Return JSON in which nothing ends the script element that it stands in.
+    r"""Return JSON in which nothing ends the script element that it stands in.
 
     >>> _script_json({"name": "</script>"})
-    Markup('{"name":"\\\\u003c/script\\\\u003e"}')
+    Markup('{"name":"\\u003c/script\\u003e"}')
     """
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
