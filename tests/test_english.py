@@ -14,10 +14,8 @@ RETIRED = re.compile(
     r"|\bMind:|\bfor who\b|\bwho (knows|sees|gets|receives|asks)\b|That is for you to know"
     r"|no second promise|\bsay --"
 )
-ALLOWED = re.compile(
-    r"(any|some|every)(one|body) who |people who |those who |person who |colleague who |receiver who |recipient who ",
-    re.I,
-)
+WHO = "anyone|anybody|someone|somebody|everyone|everybody|people|those|person|colleague|receiver|recipient"
+ALLOWED = re.compile(rf"({WHO}) who ", re.I)
 
 
 def sentences(file: Path) -> list[str]:
