@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -86,3 +87,14 @@ def _git(*arguments: str) -> str:
         return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, cwd=here).stdout.strip()
     except OSError:  # git is not installed
         return ""
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turn trouble with a file or folder that the user named into an InputError."""
+    try:
+        yield
+    except BrokenPipeError:  # of stdout
+        raise
+    except OSError as error:
+        raise InputError(f"{error.filename or path}: {error.strerror}." if error.strerror else str(error)) from error

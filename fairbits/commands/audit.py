@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from fairbits.commands import arguments
-from fairbits.commands.failures import file_errors
 from fairbits.commands.progress import waiting
 from fairbits.errors import InputError
+from fairbits.storage import file_errors
 
 
 def audit(

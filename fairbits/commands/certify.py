@@ -8,6 +8,7 @@ import typer
 
 from fairbits.commands import arguments, failures
 from fairbits.commands.progress import waiting
+from fairbits.storage import file_errors
 
 
 def certify(
@@ -30,7 +31,7 @@ def certify(
     from fairbits.tables.table_file import TableFile
     from fairbits.workflow.recertify import CONTRADICTED, NOT_FRESH, recertified_words, recertify
 
-    with failures.file_errors(table):
+    with file_errors(table):
         fitted = open_model(model)
         fitted.check_sensitive(arguments.names(sensitive))
         rows = TableFile(table, separator=separator, encoding=encoding)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairbits.commands.arguments import AsJson
-from fairbits.commands.failures import file_errors
 from fairbits.errors import InputError
+from fairbits.storage import file_errors
 
 if TYPE_CHECKING:
     import pandas as pd

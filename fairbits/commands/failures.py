@@ -6,7 +6,6 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from typer.core import TyperGroup
@@ -54,17 +53,6 @@ def warnings_in_words(*, debug: bool) -> Iterator[None]:
         if not debug:
             warnings.showwarning = show
         yield
-
-
-@contextmanager
-def file_errors(path: Path) -> Iterator[None]:
-    """Turn trouble with a file or folder that the user named into an InputError."""
-    try:
-        yield
-    except BrokenPipeError:  # of stdout
-        raise
-    except OSError as error:
-        raise InputError(f"{error.filename or path}: {error.strerror}." if error.strerror else str(error)) from error
 
 
 def exit_code_of(error: Exception, *, debug: bool) -> int:

@@ -10,9 +10,10 @@ from rich.console import Console
 
 from fairbits.commands import arguments
 from fairbits.commands.data import shipped_frame
-from fairbits.commands.failures import NOT_CERTIFIED, file_errors
+from fairbits.commands.failures import NOT_CERTIFIED
 from fairbits.commands.progress import advancing, waiting
 from fairbits.errors import InputError, MissingExtraError
+from fairbits.storage import file_errors
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from fairbits.commands.arguments import AsJson, ShippedTable
-from fairbits.commands.failures import file_errors
 from fairbits.commands.progress import advancing
+from fairbits.storage import file_errors
 
 COLUMNS = {
     "one_draw_auc": "AUC ↑",

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from fairbits.commands.arguments import AsJson
-from fairbits.commands.failures import file_errors
 from fairbits.errors import MissingExtraError
+from fairbits.storage import file_errors
 
 
 def report(

@@ -1,24 +1,13 @@
 """`fairbits reproduce`: run what is missing of the paper's experiments, then write tables and figures."""
 
-import json
-import time
-import tomllib
 from enum import StrEnum, auto
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 
 from fairbits.commands.arguments import AsJson
-from fairbits.commands.failures import INTERRUPTED, file_errors
-from fairbits.errors import InputError
-
-if TYPE_CHECKING:
-    from fairbits.lab.harness import Folder
+from fairbits.commands.failures import INTERRUPTED
 
 
 class Tracker(StrEnum):
@@ -53,107 +42,10 @@ def reproduce(
 
     You can stop the command and repeat it: finished runs are kept.
     """
-    from fairbits.lab import harness as lab
-    from fairbits.lab.harness import Folder
-    from fairbits.lab.plan_files import read_plan, shipped_plans
-    from fairbits.lab.tracking import wandb_mirror
+    from fairbits.lab.reproduction import run_experiments
 
-    if output.exists() and not output.is_dir():
-        raise InputError(f"-o names a folder; {output} is a file.")
-    console, folder = Console(stderr=as_json), Folder(output)
-    changes = _changes(change or []) | ({} if trials is None else {"trials": trials})
-    wanted = shipped_plans() if experiment == "all" else [experiment]
-    plans = [read_plan(name, quick=quick, changes=changes) for name in wanted]
-    unknown = set(changes) - {name for plan in plans for run in plan.runs for name in type(run).model_fields}
-    if unknown:
-        raise InputError(f"No run of {experiment} has a setting {sorted(unknown)}.")
-    runs = list({run.hash: run for plan in plans for run in plan.runs}.values())
-    for plan in plans:
-        console.print(f"[bold]{plan.title}[/bold]: {len(plan.runs)} runs")
-    for package, count in folder.other_versions().items():
-        console.print(f"{count} records of {output} were made with a different version of {package}; they are kept.")
-    if folder.torn_lines():
-        console.print(f"{folder.torn_lines()} torn line(s) of {folder.file} are ignored; their runs are run again.")
-    with file_errors(output):  # before the runs, which take hours
-        output.mkdir(parents=True, exist_ok=True)
-    display = _Display(folder, runs)
+    options: dict[str, Any] = {"quick": quick, "workers": workers, "track": track, "as_json": as_json}
     try:
-        with Live(console=console, refresh_per_second=2, transient=True) as live:
-            records = lab.reproduce(
-                runs,
-                folder,
-                workers=workers,
-                watch=lambda *state: live.update(display(*state), refresh=True),
-                track=None if track is None else wandb_mirror(output.name),
-            )
+        run_experiments(experiment, output, changes=change or [], trials=trials, **options)
     except KeyboardInterrupt:
-        console.print("Stopped. Finished runs are kept; the same command continues from there.")
         raise SystemExit(INTERRUPTED) from None
-    with file_errors(output):
-        files = _write(list(folder.read().values()), output)
-    for file in files:
-        if file.suffix == ".md":
-            console.print(file.read_text(), markup=False, highlight=False)
-    console.print(f"Written: {', '.join(map(str, files))}")
-    if as_json:
-        print(json.dumps({"output": str(output), "runs": len(records), "files": [str(file) for file in files]}))
-
-
-def _changes(texts: list[str]) -> dict[str, Any]:
-    """Read settings given as NAME=VALUE, the value as in TOML."""
-    try:
-        return tomllib.loads("\n".join(texts))
-    except tomllib.TOMLDecodeError:
-        raise InputError(f"--set takes NAME=VALUE with a value as in TOML, such as epochs=80; got {texts}.") from None
-
-
-def _write(records: list[dict[str, Any]], output: Path) -> list[Path]:
-    """Write tables, figures and, if its packages are installed, the page; return the files."""
-    try:
-        from fairbits.lab.paper_page import write_lab_report
-    except ImportError:
-        from fairbits.lab.paper import write_paper
-
-        return write_paper(records, output)
-    return write_lab_report(output)
-
-
-class _Display:
-    """Which runs are under way, how many trials are done, the best score so far, and the time left."""
-
-    def __init__(self, folder: "Folder", runs: list[Any]):
-        finished = folder.read()
-        self.folder, self.started = folder, time.monotonic()
-        self.trials = sum(_size(run) for run in runs)
-        self.before = sum(_size(run) if run.hash in finished else len(self._trials(run)) for run in runs)
-
-    def __call__(self, waiting: list[Any], running: list[Any], finished: int) -> Group:
-        from fairbits.metrics import paper_objective
-
-        left = sum(_size(run) - len(self._trials(run)) for run in [*waiting, *running])
-        done = self.trials - left
-        table = Table("running", "fold", "trials", "best so far", box=None, padding=(0, 2, 0, 0))
-        for run in running:
-            trials = self._trials(run)
-            scores = [trial["scores"] for trial in trials if trial["state"] == "complete"]
-            best = max((sum(map(paper_objective, folds)) / len(folds) for folds in scores), default=None)
-            table.add_row(
-                f"{getattr(run, 'dataset', 'images')} {run.name}",
-                str(getattr(run, "fold", "")),
-                f"{len(trials)} / {run.trials}" if run.kind == "search" else "",
-                "" if best is None else f"{best:.4f}",
-            )
-        rate = (done - self.before) / (time.monotonic() - self.started)
-        time_left = f"about {left / rate / 60:.0f} min left" if rate > 0 else "the first batch is running"
-        words = f"{done:,} of {self.trials:,} trials, {len(waiting)} runs waiting, {time_left}."
-        stopping = "Ctrl-C loses only the batch of trials that is running."
-        return Group(ProgressBar(total=self.trials, completed=done, width=60), words, stopping, table)
-
-    def _trials(self, run: Any) -> list[dict[str, Any]]:
-        """Return the finished trials of a search, none for another run."""
-        return self.folder.progress(run)[: run.trials] if run.kind == "search" else []
-
-
-def _size(run: Any) -> int:
-    """Return about how many trials a run is worth."""
-    return run.trials if run.kind == "search" else len(getattr(run, "values", [run]))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fairbits.commands import arguments
-from fairbits.commands.failures import file_errors
+from fairbits.storage import file_errors
 
 
 def transform(

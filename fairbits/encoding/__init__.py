@@ -2,8 +2,7 @@
 
 from fairbits.encoding.columns import ColumnsMismatchError, take_rows
 from fairbits.encoding.group_encoder import GroupEncoder, SmallGroupError
-from fairbits.encoding.overlap import Overlap, sensitive_in_table
-from fairbits.encoding.seen_rows import SeenRows, index_hashes, row_hashes
+from fairbits.encoding.recognition import Overlap, SeenRows, index_hashes, row_hashes, sensitive_in_table
 from fairbits.encoding.sensitive import (
     BinnedSensitiveFeaturesWarning,
     UnseenGroupError,

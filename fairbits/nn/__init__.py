@@ -1,10 +1,17 @@
 """Torch modules: stochastic binary layers and the networks built of them."""
 
-from fairbits.nn.activations import DeterministicBinary, StochasticBinary, draw_bits
-from fairbits.nn.binary_layers import BinaryConv2d, BinaryLinear, sign_weights
-from fairbits.nn.extractors import Inputs, dense_layers, feature_layers
-from fairbits.nn.networks import CodeNet, CodeOutput, HiddenOutput, PlainNet
-from fairbits.nn.running import RunningInformation
+from fairbits.nn.code_networks import CodeNet, CodeOutput, HiddenOutput, PlainNet, RunningInformation
+from fairbits.nn.layers import (
+    BinaryConv2d,
+    BinaryLinear,
+    DeterministicBinary,
+    Inputs,
+    StochasticBinary,
+    dense_layers,
+    draw_bits,
+    feature_layers,
+    sign_weights,
+)
 
 __all__ = [
     "BinaryConv2d",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from fairbits.nn.extractors import Inputs, from_bytes
+from fairbits.nn.layers import Inputs, from_bytes
 
 
 def n_columns(inputs: Inputs) -> int:

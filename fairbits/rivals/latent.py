@@ -15,7 +15,7 @@ from fairbits.estimators.base import InvariantClassifier
 from fairbits.estimators.cells import weigh_cells
 from fairbits.estimators.settings import setting
 from fairbits.information import WeighedGroups
-from fairbits.nn.extractors import dense_layers
+from fairbits.nn.layers import dense_layers
 from fairbits.training import Batch
 
 LOG_VARIANCES = (-6.0, 4.0)  # limits of every normal a network gives, which keep exponentials and their gradients small

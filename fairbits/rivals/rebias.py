@@ -11,7 +11,7 @@ from fairbits.estimators.base import log_softmax
 from fairbits.estimators.settings import setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.nn import HiddenOutput, Inputs
-from fairbits.nn.extractors import ConvolutionalFeatures
+from fairbits.nn.layers import ConvolutionalFeatures
 from fairbits.rivals.hsic import gaussian_kernel, hsic
 from fairbits.training import Batch
 

@@ -3,7 +3,7 @@
 from fairbits.training.batches import BalancedBatches, Batch, StratifiedBatches, TrainingData, split_rows
 from fairbits.training.loop import train
 from fairbits.training.plan import Opponent, Replica, Schedule, TrainingPlan
-from fairbits.training.stack import Stack
+from fairbits.training.stacks import Stack
 
 __all__ = [
     "BalancedBatches",

@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbits.training.adam import StackAdam
 from fairbits.training.batches import BalancedBatches, Batch, StratifiedBatches, TrainingData
 from fairbits.training.plan import Loss, Opponent, Replica, TrainingPlan
-from fairbits.training.stack import Stack, load_replica, map_tensors
+from fairbits.training.stacks import Stack, StackAdam, load_replica, map_tensors
 
 STEPS_BETWEEN_VALIDATIONS = 10
 SMALLEST_RATE = 1e-3  # of the learning rate, where it decays

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from fairbits.encoding import GroupEncoder
-from fairbits.encoding.seen_rows import row_hashes, table_fingerprint
+from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.estimators.concerns import conditional_entropy
 from fairbits.information import information_sandwich, neuronwise_information
 from fairbits.report.report_folder import FORMAT

@@ -19,7 +19,7 @@ from fairbits.certificate import (
     proved_gap,
 )
 from fairbits.certificate.estimates import EXACT_WORK
-from fairbits.encoding.seen_rows import row_hashes, table_fingerprint
+from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.errors import InputWarning
 from fairbits.information.words import MAX_BITS
 from fairbits.tables.fitted_model import FittedModel, Limit

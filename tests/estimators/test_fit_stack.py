@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from fairbits import AdversarialClassifier
 from fairbits.estimators import fit_stack
-from fairbits.training.adam import StackAdam
+from fairbits.training.stacks import StackAdam
 
 SHORT = {"max_epochs": 4, "min_steps": 0, "batch_size": 64}
 

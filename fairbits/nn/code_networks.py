@@ -1,4 +1,4 @@
-"""Code networks: feature extractor -> code -> head."""
+"""Code networks: feature extractor, code and head; and the joint information of their batches."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -6,9 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from fairbits.nn.activations import StochasticBinary, draw_bits
-from fairbits.nn.binary_layers import BinaryLinear
-from fairbits.nn.extractors import Inputs, feature_layers
+from fairbits.information import WeighedGroups, running_information, table_information, word_tables
+from fairbits.nn.layers import BinaryLinear, Inputs, StochasticBinary, draw_bits, feature_layers
 
 # Up to this many bits an expectation over codes is the exact sum over all 2^m words, above it a mean of fixed draws.
 EXACT_EXPECTATION_BITS = 10
@@ -121,3 +120,29 @@ class PlainNet(nn.Module):
     def forward(self, x: Tensor, noise: Tensor | None = None) -> HiddenOutput:
         hidden = self.features(x)
         return HiddenOutput(hidden, self.head(hidden))
+
+
+class RunningInformation(nn.Module):
+    """Exact joint information with running tables in training, of the rows given in evaluation; bits.
+
+    Like batch normalisation it averages over batches in training: the information of one small batch errs upwards, and
+    that error's gradient wipes out what the code says about x (`running_information` has the formula).
+
+    Returns (penalty, information): the first carries the gradient, the second is the value to log.
+    """
+
+    tables: Tensor
+
+    def __init__(self, n_groups: int, code_size: int, beta: float = 0.98):
+        super().__init__()
+        self.beta = beta
+        self.register_buffer("tables", torch.zeros(n_groups, 2**code_size), persistent=False)
+
+    def forward(self, theta: Tensor, groups: Tensor | WeighedGroups) -> tuple[Tensor, Tensor]:
+        tables, prior = word_tables(theta, groups, n_groups=self.tables.shape[-2])
+        if not self.training:
+            information = table_information(tables, prior)
+            return information, information.detach()
+        penalty, running = running_information(tables, prior, self.tables, self.beta)
+        self.tables.copy_(running)
+        return penalty, table_information(running, prior).detach()

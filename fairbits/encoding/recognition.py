@@ -1,0 +1,179 @@
+"""Recognise what was seen before: sensitive columns inside a table, and rows that a model was trained on."""
+
+import hashlib
+from typing import Any, NamedTuple, Self
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from fairbits.encoding.columns import array_of, as_codes, as_frame, as_numbers, column_kind, one_column, take_rows
+from fairbits.encoding.sensitive import MAX_LABELS, check_length, default_names, sensitive_columns
+
+SAMPLE_ROWS = 2_000
+MARGIN = 0.05  # more rows than chance explains, on top of three standard deviations
+RUN = 8  # rows in a row whose content is compared, where rows have no labels
+FEWEST_ROWS = 10  # below, two columns of distinct numbers are in the same order too easily
+
+
+class Overlap(NamedTuple):
+    """A column of X that repeats a sensitive column; its text is a sentence.
+
+    >>> print(Overlap("gender", "sex", "is one-to-one with"))
+    column 'gender' is one-to-one with the sensitive column 'sex'
+    """
+
+    column: str
+    sensitive: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"column {self.column!r} {self.how} the sensitive column {self.sensitive!r}"
+
+
+def sensitive_in_table(X: Any, sensitive_features: Any) -> list[Overlap]:
+    """Return the columns of X that are named as, one-to-one with, or mark one value of a sensitive column.
+
+    Columns without names are called by their position; missing values count as a value. A sensitive column
+    that hardly repeats is one-to-one with every other such column: of these only numbers in the same or the
+    reverse order are returned.
+
+    >>> table = pd.DataFrame({"gender": [0, 1, 0, 1], "age": [20, 30, 20, 40]})
+    >>> [str(found) for found in sensitive_in_table(table, pd.Series(["F", "M", "F", "M"], name="sex"))]
+    ["column 'gender' is one-to-one with the sensitive column 'sex'"]
+    """
+    X = as_frame(X)
+    X = X if isinstance(X, (nw.DataFrame, np.ndarray)) else array_of(X)
+    columns = sensitive_columns(sensitive_features)
+    check_length(columns, X.shape[0])
+    named = isinstance(X, nw.DataFrame) and list(columns) != default_names(len(columns))
+    return [found for name, values in columns.items() for found in _overlaps(X, name, values, named)]
+
+
+def _overlaps(X: Any, sensitive: str, values: Any, named: bool) -> list[Overlap]:
+    codes, n_values = _all_codes(values)
+    relation, rows = _coded, np.linspace(0, len(codes) - 1, min(SAMPLE_ROWS, len(codes))).astype(np.int64)
+    if n_values > len(codes) / 2:
+        relation = _ranked
+    else:  # look at the first row of each value, too
+        rows = np.union1d(rows, pd.Series(codes).drop_duplicates().index)
+    sample, part = X[rows], take_rows(values, rows)  # a relation of all rows holds there, too
+    found = []
+    for position, name in enumerate(map(str, X.columns if isinstance(X, nw.DataFrame) else range(X.shape[1]))):
+        if named and name == sensitive and _all_codes(one_column(X[:, position]))[1] > 1:
+            found.append(Overlap(name, sensitive, "has the name of"))
+        elif relation(one_column(sample[:, position]), part) and (how := relation(one_column(X[:, position]), values)):
+            found.append(Overlap(name, sensitive, how))
+    return found
+
+
+def _all_codes(values: Any) -> tuple[np.ndarray, int]:
+    """Return codes 0..K-1, missing values being one more value, and K."""
+    codes, distinct = as_codes(values)
+    gaps = codes < 0
+    return np.where(gaps, len(distinct), codes), len(distinct) + bool(gaps.any())
+
+
+def _coded(x: Any, s: Any) -> str | None:
+    """Compare columns as partitions of the rows: how does `x` repeat `s`, if at all?"""
+    x_codes, n_x = _all_codes(x)
+    s_codes, n_s = _all_codes(s)
+    pairs = pd.unique(x_codes * n_s + s_codes)
+    if n_x < 2 or len(pairs) > n_s:  # constant, or not a function of s
+        return None
+    if n_x == n_s:
+        return "is one-to-one with"
+    marks = n_x == 2 and n_s <= MAX_LABELS and 1 in np.bincount(pairs // n_s)
+    return "marks one value of" if marks else None
+
+
+def _ranked(x: Any, s: Any) -> str | None:
+    """Compare columns of numbers by the order they put the rows in, ties included."""
+    if len(s) < FEWEST_ROWS or {column_kind(x), column_kind(s)} != {"number"}:
+        return None
+    s = as_numbers(s)
+    x, s = as_numbers(x)[order := np.argsort(s)], s[order]
+    up, down, same = x[1:] > x[:-1], x[1:] < x[:-1], s[1:] == s[:-1]
+    return "is one-to-one with" if (up != same).all() or (down != same).all() else None
+
+
+def row_hashes(x: np.ndarray) -> np.ndarray:
+    """Return a hash of each row of (n, ...) numbers, equal for equal content.  (n,) uint64"""
+    x = np.asarray(x).reshape(len(x), -1)
+    factors = np.random.default_rng(0).integers(2**64, size=x.shape[1], dtype=np.uint64) | np.uint64(1)
+    total = np.zeros(len(x), np.uint64)
+    for column, factor in zip(x.T, factors, strict=True):
+        content = (column.astype(np.float32) + np.float32(0)).view(np.uint32)  # no -0
+        total += content * factor  # modulo 2^64
+    return total
+
+
+def index_hashes(X: Any) -> np.ndarray | None:
+    """Return a hash of each label in the index of a pandas frame, None for anything else."""
+    return pd.util.hash_array(X.index.to_numpy()) if isinstance(X, pd.DataFrame) else None
+
+
+def table_fingerprint(hashes: np.ndarray) -> str:
+    """Return a text that is equal for tables of the same rows, in any order."""
+    return hashlib.sha256(np.sort(hashes).tobytes()).hexdigest()
+
+
+class SeenRows:
+    """Rows seen before, to notice when they come back as calibration rows.
+
+    A pickle keeps the fingerprint of the table alone: hashes of single rows would reveal who was in it.
+    """
+
+    def __init__(self, hashes: np.ndarray, index: np.ndarray | None = None):
+        self.fingerprint = table_fingerprint(hashes)
+        self.hashes: np.ndarray | None = hashes
+        self.index = index
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"fingerprint": self.fingerprint, "hashes": None, "index": None}
+
+    @classmethod
+    def of_table(cls, fingerprint: str) -> Self:
+        """Return an object that recognises a table by its fingerprint alone."""
+        seen = cls.__new__(cls)
+        seen.fingerprint, seen.hashes, seen.index = fingerprint, None, None
+        return seen
+
+    def come_back(self, hashes: np.ndarray, index: np.ndarray | None = None) -> str | None:
+        """Return why rows look like these ones, or None; repeated content alone is no reason."""
+        if table_fingerprint(hashes) == self.fingerprint:
+            return "they are the same table"
+        if self.hashes is None or not len(hashes):
+            return None
+        _, counts = np.unique(self.hashes, return_counts=True)
+        share = counts / len(self.hashes)
+        alike = float((share**2).sum())  # the chance that two rows have the same content
+        if index is not None and self.index is not None:
+            found = np.isin(_paired(hashes, index), _paired(self.hashes, self.index))
+            if _more_than_chance(found, alike):
+                return "many have the index and the content of those rows"
+        elif len(hashes) >= RUN:
+            found = np.isin(_runs(hashes), _runs(self.hashes))
+            if _more_than_chance(found, len(self.hashes) * alike**RUN):  # a run may be anywhere among them
+                return "many are in the same order as those rows"
+        fresh = share[counts == 1].sum()  # Good and Turing: the chance that a new row has new content
+        if _more_than_chance(np.isin(hashes, self.hashes), 1 - fresh):
+            return "many have the content of those rows, more than repeats within them explain"
+        return None
+
+
+def _paired(hashes: np.ndarray, index: np.ndarray) -> np.ndarray:
+    return hashes ^ (index * np.uint64(0x9E3779B97F4A7C15))  # an odd number: no two labels alike
+
+
+def _runs(hashes: np.ndarray) -> np.ndarray:
+    """Return a hash of every `RUN` rows that follow each other."""
+    total = np.zeros(max(len(hashes) - RUN + 1, 0), np.uint64)
+    for place in range(RUN):
+        total = total * np.uint64(0x9E3779B97F4A7C15) + hashes[place : place + len(total)]
+    return total
+
+
+def _more_than_chance(found: np.ndarray, chance: float) -> bool:
+    chance = min(max(chance, 1 / len(found)), 1.0)
+    return bool(found.mean() > chance + MARGIN + 3 * np.sqrt(chance * (1 - chance) / len(found)))
