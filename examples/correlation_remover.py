@@ -24,7 +24,7 @@ def main(names: list[str]) -> None:
         X = np.asarray(TableEncoder().fit_transform(data.X))
         s = np.unique(data.s, return_inverse=True)[1]
         train, test = train_test_split(np.arange(len(s)), test_size=0.5, stratify=s, random_state=0)
-        # The sensitive column goes in as the first one, and does not come out.
+        # The sensitive column is the first input column; the output does not contain it.
         remover = CorrelationRemover(sensitive_feature_ids=[0]).fit(np.column_stack([s, X])[train])
         Z = remover.transform(np.column_stack([s, X]))
 
@@ -33,9 +33,9 @@ def main(names: list[str]) -> None:
         some = np.random.default_rng(0).permutation(test)[:5_000]
         forest = run_probes(Z[some], s[some], view="as given", column="s", models=["forest"])[0]
         print(
-            f"{name}: a logistic regression on top has a demographic-parity gap of "
+            f"{name}: a logistic regression on top has a disparity of "
             f"{discrimination(on_top.predict(Z[test]), sensitive_features=s[test]):.3f} and accuracy "
-            f"{on_top.score(Z[test], data.y.iloc[test]):.3f}; who tries to read S gets"
+            f"{on_top.score(Z[test], data.y.iloc[test]):.3f}; attacks that predict S:"
         )
         for probe in (*found.probes, forest):
             print(f"  {probe.model:<9} AUC {probe.auc:.3f} [{probe.auc_low:.3f}, {probe.auc_high:.3f}]")
@@ -43,7 +43,7 @@ def main(names: list[str]) -> None:
         most = (
             "nothing is certified" if adversary.at_most is None else f"the certificate allows {adversary.at_most:.3f}"
         )
-        print(f"  proved: somebody tells S with a balanced accuracy of at least {adversary.reached:.3f}; {most}")
+        print(f"  proved: an attack predicts S with a balanced accuracy of at least {adversary.reached:.3f}; {most}")
 
 
 if __name__ == "__main__":

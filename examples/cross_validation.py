@@ -1,6 +1,6 @@
 """scikit-learn around fairbits: sensitive features through a pipeline, cross_validate and GridSearchCV.
 
-Usage: python examples/cross_validation.py; where fairlearn is installed, with its MetricFrame.
+Usage: python examples/cross_validation.py. If fairlearn is installed, it also shows fairlearn's MetricFrame.
 """
 
 from importlib.util import find_spec

@@ -21,7 +21,7 @@ def numbers(text: str, column: dict) -> list[float]:
         known = [text == category for category in column["categories"]]
         other, missing = [text != "" and not any(known)], [text == ""]
         return known + other * column["other"] + missing * column["missing"]
-    value = float(text or "nan")  # of a date: seconds since 1970
+    value = float(text or "nan")  # a date is in seconds since 1970
     seen = math.isfinite(value)
     scaled = [((value if seen else column["fill"]) - column["center"]) / column["scale"]] if column["scale"] else []
     return scaled + [not seen] * column["indicator"]
@@ -46,7 +46,7 @@ def main(folder: str, file: str) -> None:
     export = json.loads(Path(folder, "export.json").read_text())
     encoder, head = (InferenceSession(str(Path(folder, name))) for name in ("encoder.onnx", "head.onnx"))
     x = read_rows(file, export)
-    (bits,) = encoder.run(None, {"x": x, "noise": uniforms(len(x), len(export["bits"]))})  # hand on these alone
+    (bits,) = encoder.run(None, {"x": x, "noise": uniforms(len(x), len(export["bits"]))})  # share only these
     (probabilities,) = head.run(None, {"bits": bits})
     for code, p in zip(bits, probabilities, strict=True):
         print("".join(map(str, code)), export["classes"][p.argmax()], f"{p.max():.3f}")

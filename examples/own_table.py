@@ -1,6 +1,7 @@
-"""A table of one's own: a pandas frame becomes codes that may be handed on, with a proof of what they tell.
+"""Your own table: turn a pandas frame into codes that you may share, with a bound on what they reveal.
 
-Usage: python examples/own_table.py CODES.csv [ROWS] [SEED]; a seed is for tests: who knows it can redo the draws.
+Usage: python examples/own_table.py CODES.csv [ROWS] [SEED]. The ledger CODES.csv.ledger records who has a code, so a
+second run refuses to draw again; delete it to start over. The seed makes training repeatable, never the codes.
 """
 
 import sys
@@ -10,12 +11,12 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from fairbits import BinaryMIClassifier, CertifiedClassifier, TableEncoder
+from fairbits import BinaryMIClassifier, CertifiedClassifier, TableEncoder, release
 from fairbits.metrics import discrimination
 
 
 def loans(n: int) -> pd.DataFrame:
-    """Return a made-up table, in place of your pd.read_csv(...): women are nurses more often, engineers repay more."""
+    """Make up a table, in place of your pd.read_csv(...): more women are nurses, and engineers repay more often."""
     rng = np.random.default_rng(0)
     sex, income = rng.choice(["f", "m"], n), rng.lognormal(10, 0.5, n)
     job = np.where(rng.random(n) < np.where(sex == "f", 0.7, 0.3), "nurse", "engineer")
@@ -32,10 +33,12 @@ def main(file: str, n: int = 20_000, seed: int | None = None) -> None:
     model.fit(table[["income", "job"]], table["repaid"], sensitive_features=table["sex"])
     print(model.certificate_)
 
-    codes = model.transform(later[["income", "job"]])  # one draw per person, once: two draws would tell more
+    # One code per person, once: two codes of the same person would reveal more. The row's index identifies the person.
+    codes = release(model, later[["income", "job"]], ledger=f"{file}.ledger", person=later.index).codes
     pd.DataFrame(codes, later.index, model.get_feature_names_out()).to_csv(file)
-    decision = LogisticRegression().fit(codes, later["repaid"]).predict(codes)  # what a receiver may do with them
-    print(f"a receiver decides with a gap of {discrimination(decision, sensitive_features=later['sex']):.3f}")
+    decision = LogisticRegression().fit(codes, later["repaid"]).predict(codes)  # what a recipient may do
+    disparity = discrimination(decision, sensitive_features=later["sex"])
+    print(f"A recipient's decisions have a disparity of {disparity:.3f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The stochastic binary layer in a network and a loop of one's own, with the exact information as a penalty.
+"""Use the stochastic binary layer in your own network and training loop, with the exact information as a penalty.
 
 Usage: python examples/torch_loop.py [STEPS]
 """
@@ -15,9 +15,9 @@ from fairbits.nn import StochasticBinary
 
 
 def main(steps: int = 1_000) -> None:
-    data = make_shifted_bits(4_000, delta=0.4, random_state=0)  # four columns tell the group, the fifth does not
+    data = make_shifted_bits(4_000, delta=0.4, random_state=0)  # four columns depend on the group, the fifth does not
     x, s = torch.tensor(data.X).float(), torch.tensor(data.groups)
-    y = (x.sum(1) > 2).float()  # a label that follows all five
+    y = (x.sum(1) > 2).float()  # a label that depends on all five
     train, test = slice(0, 2_000), slice(2_000, None)
     for gamma in (0.0, 0.5, 0.9):
         torch.manual_seed(0)
@@ -28,17 +28,15 @@ def main(steps: int = 1_000) -> None:
             logits = encoder(x[train])
             answer = head(draw(logits)).squeeze(1)
             cross_entropy = nn.functional.binary_cross_entropy_with_logits(answer, y[train]) / math.log(2)  # bits
-            leak = joint_information(draw.theta(logits), s[train])  # of the chances, exact: no draw, no noise
+            leak = joint_information(draw.theta(logits), s[train])  # exact: it needs no draws
             adam.zero_grad()
             ((1 - gamma) * cross_entropy + gamma * leak).backward()
             adam.step()
         with torch.no_grad():
             logits = encoder(x[test])
             right = ((head(draw(logits)).squeeze(1) > 0) == (y[test] > 0)).float().mean()
-            told = joint_information(draw.theta(logits), s[test])
-        print(
-            f"gamma {gamma}: from one draw the label is right for {right:.3f}; it tells {told:.4f} bits about the group"
-        )
+            leaked = joint_information(draw.theta(logits), s[test])
+        print(f"gamma {gamma}: accuracy from one draw {right:.3f}; it reveals {leaked:.4f} bits about the group")
 
 
 if __name__ == "__main__":

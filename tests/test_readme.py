@@ -49,7 +49,7 @@ def test_the_numbers_are_those_of_the_records():
 )
 def test_the_results_quote_their_tables(command, source):
     """Every number that the README's results name fairbits for stands in what the command writes."""
-    rows = README.split("## Measured")[1].split("## What it cannot do")[0].splitlines()
+    rows = README.split("## Results")[1].split("## Limits")[0].splitlines()
     cells = [row.split("|")[2] for row in rows if command in row]
     numbers = [n for cell in cells for n in re.findall(r"[\d,]*\d(?:\.\d+)?", cell)]
     written = [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?:\.\d+)?", (ROOT / source).read_text())]
@@ -59,9 +59,9 @@ def test_the_results_quote_their_tables(command, source):
         assert any(round(w, digits) == float(n.replace(",", "")) for w in written), n
 
 
-def test_the_proof_quotes_its_table():
-    """Every number of the section on proof stands in the table that `make proof` writes."""
-    text = README.split("## Proof")[1].split("## Measured")[0].split("From `make proof`")[1]
+def test_the_certificate_quotes_its_table():
+    """Every number of the section on the certificate stands in the table that `make proof` writes."""
+    text = README.split("## The certificate")[1].split("## Results")[0].split("From `make proof`")[1]
     table = (ROOT / "results" / "proof" / "table.md").read_text()
     quoted = set(re.findall(r"\*\*(0\.\d+)\*\*|AUC of (0\.\d+)|columns\n?(0\.\d+)", text))
     numbers = [next(filter(None, found)) for found in quoted]
