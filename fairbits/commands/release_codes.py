@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fairbits.certificate import AlreadyReleasedError, Ledger, OtherPeopleError, OtherReleaseError, Release, Released
+from fairbits.certificate import Ledger, Release, Released
 from fairbits.certificate.ledger import LEDGER_NAME
 from fairbits.certificate.releasing import release_pieces
 from fairbits.commands.progress import counting
@@ -103,36 +103,16 @@ def release_table(
     if reuse and again:
         raise InputError("--reuse outputs the same codes, --again draws new ones: pass only one of the two.")
     repeated = "reuse" if reuse else "again" if again else "refuse"
-    reader = RowReader(model, table)
-    try:
-        with (
-            counting("drawing codes") as show,
-            Ledger(model.folder / LEDGER_NAME, model.method.code_size, person) as ledger,
-        ):
-            pieces = _pieces(reader, person, show)
-            return release_pieces(
-                model.method, pieces, ledger, Release(), repeated=repeated, certified_draws=model.draws
-            ), reader.notes
-    except (AlreadyReleasedError, OtherPeopleError, OtherReleaseError) as error:
-        raise InputError(error.problem, remedy=_remedy(error)) from None
+    reader, file = RowReader(model, table), model.folder / LEDGER_NAME
 
+    def pieces(show: Callable[[int], None]) -> Iterator[tuple[np.ndarray, pd.DataFrame | None]]:
+        for piece in reader.pieces(verbatim=person):
+            yield piece.X, piece.carried if person else None
+            show(reader.rows)
 
-def _pieces(
-    reader: RowReader, person: Sequence[str], show: Callable[[int], None]
-) -> Iterator[tuple[np.ndarray, pd.DataFrame | None]]:
-    for piece in reader.pieces(verbatim=person):
-        yield piece.X, piece.carried if person else None
-        show(reader.rows)
-
-
-def _remedy(error: AlreadyReleasedError | OtherPeopleError | OtherReleaseError) -> str:
-    """Return what to do, in options instead of Python's parameters."""
-    if isinstance(error, OtherPeopleError):
-        return f"Pass --person {','.join(error.people)}." if error.people else "Leave --person out."
-    new = "--again to draw new ones, which the certificate does not cover."
-    if isinstance(error, OtherReleaseError):
-        return f"Use {new}"
-    return f"Use --reuse to output the same codes (also after an interrupted run), or {new}"
+    with counting("drawing codes") as show, Ledger(file, model.method.code_size, person) as ledger:
+        options: dict[str, Any] = {"repeated": repeated, "certified_draws": model.draws}
+        return release_pieces(model.method, pieces(show), ledger, Release(), **options), reader.notes
 
 
 def _write(

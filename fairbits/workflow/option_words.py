@@ -11,6 +11,7 @@ OPTIONS = {
 }  # others have the parameter's own name
 PYTHON = re.compile(r"\b\w+=|\w\(|\b[a-z]+_[a-z_]+\b")  # a remedy in Python's words helps nobody on the command line
 CALIBRATION_SHARE = 0.24  # of a table's rows
+AGAIN = "--again to draw new ones, which the certificate does not cover."
 
 
 def _more_rows(error: Any) -> str:
@@ -36,6 +37,9 @@ REMEDIES: dict[str, str | Callable[[Any], str]] = {
     "SensitiveFeatureInXWarning": "Leave it out with --drop, unless the model is meant to read it.",
     "SmallGroupWarning": "Use more rows, or merge groups.",
     "TrainingRowsWarning": "Use rows that were kept apart from the fit.",
+    "AlreadyReleasedError": f"Use --reuse to output the same codes (also after an interrupted run), or {AGAIN}",
+    "OtherReleaseError": f"Use {AGAIN}",
+    "OtherPeopleError": lambda e: f"Pass --person {','.join(e.people)}." if e.people else "Leave --person out.",
     "NotCertifiedError": _more_rows,
 }
 

@@ -254,7 +254,7 @@ def test_what_can_be_understood_is(place, fairbits, name):
 
 def test_the_command_line_has_its_own_remedies():
     for name, remedy in REMEDIES.items():
-        kind = type(name, (InputWarning,), {"rows_needed": 240, "limit": 0.1})
+        kind = type(name, (InputWarning,), {"rows_needed": 240, "limit": 0.1, "people": ["id"]})
         warning = kind("The model is odd.", remedy="Pass groups='each' to fit.")
         said = worded(warning)
         assert said == f"The model is odd. {remedy(warning) if callable(remedy) else remedy}"
