@@ -1,7 +1,11 @@
 """The record a certificate is: numbers, what they cover, and what they do not."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
+
+Bound = Annotated[float, Field(ge=0, le=1)]
 
 COVERS = (
     "With probability {confidence:g} over the calibration rows: for anyone who receives {release}, the rates of any "
@@ -23,10 +27,10 @@ class GroupBounds:
     """Upper confidence bounds for one sensitive column, among all rows or those of one label."""
 
     column: str
-    label: Any  # None: all rows
+    label: bool | int | float | str | None  # None: all rows
     rows: dict[str, int]  # per group
-    total_variation: float
-    balanced_accuracy: float
+    total_variation: Bound
+    balanced_accuracy: Bound
     information: float  # bits
     estimated_total_variation: float  # of the calibration rows themselves; an upper limit where codes were drawn
     estimated_information: float
@@ -36,7 +40,7 @@ class GroupBounds:
 class Certificate:
     """What held-out rows prove about everyone who receives the code."""
 
-    confidence: float
+    confidence: Annotated[float, Field(gt=0, lt=1)]
     bounds: tuple[GroupBounds, ...]
     release: dict[str, Any]
     release_words: str
