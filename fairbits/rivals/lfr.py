@@ -14,7 +14,7 @@ from fairbits.estimators.cells import weigh_cells
 from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs
-from fairbits.nn.group_columns import flat_columns, n_columns
+from fairbits.rivals.group_columns import flat_columns, n_columns
 from fairbits.rivals.latent import added, mean_over_pairs
 from fairbits.training import Batch
 
