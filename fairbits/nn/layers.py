@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.errors import InputError
-from fairbits.information.given_gradient import in_transform
+from fairbits.information.weighed_groups import in_transform
 
 
 def draw_bits(theta: Tensor, noise: Tensor | float) -> Tensor:
