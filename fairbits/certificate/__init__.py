@@ -1,7 +1,7 @@
 """What held-out rows prove about everyone who receives a code, and the release of codes."""
 
-from fairbits.certificate.bounds import ProvedGap, proved_gap
 from fairbits.certificate.certification import Certificate, GroupBounds, SmallGroupWarning, TrainingRowsWarning, certify
+from fairbits.certificate.confidence_bounds import ProvedGap, proved_gap
 from fairbits.certificate.ledger import Ledger, OtherPeopleError
 from fairbits.certificate.releasing import AlreadyReleasedError, OtherReleaseError, Release, Released, release
 

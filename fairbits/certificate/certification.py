@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairbits.certificate.bounds import Estimates, estimates, information_bound, one_set_deviation
+from fairbits.certificate.confidence_bounds import Estimates, estimates, information_bound, one_set_deviation
 from fairbits.certificate.releasing import Release, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
 from fairbits.errors import InputError, InputWarning

@@ -9,8 +9,8 @@ import pandas as pd
 import torch
 
 from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
-from fairbits.certificate.bounds import EXACT_WORK
 from fairbits.certificate.certification import CodedRows, check_fresh, column_titles
+from fairbits.certificate.confidence_bounds import EXACT_WORK
 from fairbits.certificate.releasing import binary_digits
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.errors import InputWarning
