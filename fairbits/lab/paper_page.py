@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from fairbits.errors import InputError
 from fairbits.lab.paper import paper_sections, write_paper
 from fairbits.lab.paper.record_frames import Record
+from fairbits.lab.run_records import read_runs
 from fairbits.lab.run_settings import RUN
 from fairbits.report.page.page_template import Picture, Section, render
-from fairbits.storage import read_runs, replace_file
+from fairbits.storage import replace_file
 
 TITLE = "The paper's experiments"
 MEASURED = {"reference": "test", "search": "test", "strengths": "scores", "plane": "epochs", "images": "accuracy"}

@@ -7,8 +7,8 @@ import pytest
 from paper_records import everything
 
 from fairbits.commands import main
+from fairbits.lab.run_records import append_record
 from fairbits.report import page as package
-from fairbits.storage import append_record
 
 AUDIT = {
     "subject": "the representation",

@@ -18,10 +18,10 @@ from paper_records import everything
 from fairbits.lab.paper import paper_charts, paper_sections
 from fairbits.lab.paper.record_frames import in_order
 from fairbits.lab.paper_page import write_lab_report
+from fairbits.lab.run_records import append_record
 from fairbits.report import page as package
 from fairbits.report.page import chart_style as looks
 from fairbits.report.page import page
-from fairbits.storage import append_record
 
 SECTIONS = ["verdict", "frontier", "attacks", "promise", "data", "bits", "scores", "learning", "plane", "words"]
 CSS = (Path(package.__file__).parent / "style.css").read_text()
