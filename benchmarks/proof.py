@@ -21,9 +21,9 @@ from benchmarks.outcomes import RESULTS, Job, arguments, outcomes_of, publish
 from benchmarks.proof_tables import chosen, limits, tables
 from benchmarks.receivers import outcome, ten_classifiers
 from fairbits import BinaryMIClassifier, TableEncoder, VanillaClassifier
-from fairbits.auditing.intervals import auc_interval, one_vs_rest
+from fairbits.auditing.probes import auc_interval, one_vs_rest
 from fairbits.certificate import Certificate, certify
-from fairbits.certificate.deviations import one_set_deviation
+from fairbits.certificate.confidence_bounds import one_set_deviation
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
 from fairbits.metrics import auc
