@@ -1,14 +1,14 @@
 """Tables and sensitive columns as plain arrays."""
 
 from fairbits.encoding.columns import ColumnsMismatchError, take_rows
-from fairbits.encoding.group_encoder import GroupEncoder, SmallGroupError
-from fairbits.encoding.recognition import Overlap, SeenRows, index_hashes, row_hashes, sensitive_in_table
-from fairbits.encoding.sensitive import (
+from fairbits.encoding.group_encoder import (
     BinnedSensitiveFeaturesWarning,
+    GroupEncoder,
+    SmallGroupError,
     UnseenGroupError,
-    check_length,
     sensitive_columns,
 )
+from fairbits.encoding.recognition import Overlap, SeenRows, index_hashes, row_hashes, sensitive_in_table
 from fairbits.encoding.table_encoder import NothingToEncodeError, TableEncoder
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "SmallGroupError",
     "TableEncoder",
     "UnseenGroupError",
-    "check_length",
     "index_hashes",
     "row_hashes",
     "sensitive_columns",
