@@ -12,9 +12,9 @@ from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_p
 from fairbits.auditing.subject import Subject, read_subject
 from fairbits.certificate import certify_groups, check_fresh, column_titles, fitted_code
 from fairbits.errors import InputError
-from fairbits.estimators.concerns import conditional_entropy, worse_than_unmitigated
-from fairbits.estimators.held_out import held_out_scores
+from fairbits.estimators.diagnostics import held_out_scores, worse_than_unmitigated
 from fairbits.information import information_sandwich, neuronwise_information
+from fairbits.information.entropy import conditional_entropy
 
 
 def audit(

@@ -1,10 +1,15 @@
 """Methods in the scikit-learn contract: a method is a network and a loss."""
 
-from fairbits.estimators.base import InvariantClassifier
-from fairbits.estimators.binary import BinaryBernoulliClassifier, BinaryMIClassifier, CodeClassifier
+from fairbits.estimators.base import InvariantClassifier, VanishedClassWarning
+from fairbits.estimators.binary import (
+    BinaryBernoulliClassifier,
+    BinaryMIClassifier,
+    CodeClassifier,
+    CollapsedCodeWarning,
+    SaturatedPenaltyWarning,
+)
 from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError
 from fairbits.estimators.coarse import fit_coarse_code
-from fairbits.estimators.concerns import CollapsedCodeWarning, SaturatedPenaltyWarning, VanishedClassWarning
 from fairbits.estimators.debiased import DebiasedBernoulliClassifier, DebiasedMIClassifier
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import MissingSensitiveFeaturesWarning, SensitiveFeatureInXWarning

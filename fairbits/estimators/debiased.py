@@ -1,14 +1,14 @@
 """Codes for data in which the sensitive feature almost determines the label, such as Biased-MNIST."""
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from fairbits.errors import InputError
-from fairbits.estimators.base import log_softmax
+from fairbits.estimators.base import log_softmax, weigh_cells
 from fairbits.estimators.binary import VALIDATION_DRAWS, BinaryBernoulliClassifier, BinaryMIClassifier, CodeClassifier
-from fairbits.estimators.cells import independence_ratio, log_label_shares, weigh_cells
 from fairbits.estimators.settings import setting
 from fairbits.nn import CodeNet
 from fairbits.nn.group_columns import joint_groups
@@ -108,3 +108,17 @@ class DebiasedBernoulliClassifier(DebiasedCode, BinaryBernoulliClassifier):
 
 class DebiasedMIClassifier(DebiasedCode, BinaryMIClassifier):
     """`BinaryMIClassifier` for data in which the sensitive feature almost determines the label."""
+
+
+def log_label_shares(y: Tensor, s: Tensor, weight: Tensor, sizes: Sequence[int], n_classes: int) -> Tensor:
+    """Return log p(y|s), one row's worth of the uniform distribution added to each combination.  (cells, classes)"""
+    counts = torch.full((math.prod(sizes), n_classes), 1 / n_classes)
+    counts.index_put_((joint_groups(s, sizes), y), weight, accumulate=True)
+    return (counts / counts.sum(1, keepdim=True)).log()
+
+
+def independence_ratio(y: Tensor, s: Tensor, weight: Tensor, n_classes: int, n_groups: int) -> Tensor:
+    """Return p(y) p(s) / p(y, s) of rows with these labels, groups and weights, 0 where none is.  (classes, groups)"""
+    mass = torch.zeros(n_classes, n_groups).index_put_((y, s), weight, accumulate=True)
+    joint = mass / mass.sum()
+    return torch.where(joint > 0, joint.sum(1, keepdim=True) * joint.sum(0) / joint, 0)

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairbits.encoding import BinnedSensitiveFeaturesWarning
 from fairbits.errors import InputError
+from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
 from fairbits.estimators.fitting import OnEpoch, fit_stack
-from fairbits.estimators.held_out import held_out_scores, stratified_folds
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning, new_group_encoder
 
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())

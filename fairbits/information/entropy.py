@@ -62,6 +62,18 @@ def share_entropy(shares: np.ndarray) -> float:
     return float(-(positive * np.log2(positive)).sum())
 
 
+def conditional_entropy(groups: np.ndarray, y: np.ndarray | None = None) -> float:
+    """Return H(S), or with labels y H(S|Y), in bits, of numbered groups (n, columns), added over the columns.
+
+    >>> conditional_entropy(np.array([[0], [1], [0], [1]])), conditional_entropy(np.array([[0], [1]]), np.array([0, 1]))
+    (1.0, 0.0)
+    """
+    labels = np.zeros(len(groups)) if y is None else np.asarray(y)
+    strata = [groups[labels == label] for label in np.unique(labels)]
+    shares = [(np.unique(column, return_counts=True)[1] / len(rows), len(rows)) for rows in strata for column in rows.T]
+    return float(sum(share_entropy(share) * (n / len(groups)) for share, n in shares))
+
+
 def safe_log(p: Tensor) -> Tensor:
     """Return ln p with p raised to the smallest normal number of its type: finite at 0."""
     return p.clamp(min=torch.finfo(p.dtype).tiny).log()

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fairbits.estimators.base import log_softmax
-from fairbits.estimators.cells import weigh_cells
+from fairbits.estimators.base import log_softmax, weigh_cells
 from fairbits.estimators.settings import layer_sizes, setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups

@@ -11,8 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fairbits.estimators.base import InvariantClassifier
-from fairbits.estimators.cells import weigh_cells
+from fairbits.estimators.base import InvariantClassifier, weigh_cells
 from fairbits.estimators.settings import setting
 from fairbits.information import WeighedGroups
 from fairbits.nn.layers import dense_layers

@@ -5,8 +5,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from fairbits.estimators.base import log_softmax
-from fairbits.estimators.cells import add_cells, weigh_cells
+from fairbits.estimators.base import add_cells, log_softmax, weigh_cells
 from fairbits.estimators.settings import setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups
@@ -38,10 +37,6 @@ class PenalisedClassifier(VanillaClassifier):
     def penalty(self, out: HiddenOutput, groups: WeighedGroups) -> Tensor:
         """Return how far the groups differ in what the network computes."""
         raise NotImplementedError(f"{type(self).__name__} does not define its penalty.")
-
-    @property
-    def stratify_by_label(self) -> bool:
-        return self.condition_on_label
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
         return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else None)

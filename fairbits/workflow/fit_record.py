@@ -10,8 +10,8 @@ import torch
 
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
-from fairbits.estimators.concerns import conditional_entropy
 from fairbits.information import information_sandwich, neuronwise_information
+from fairbits.information.entropy import conditional_entropy
 from fairbits.report.report_folder import FORMAT
 from fairbits.storage import versions
 from fairbits.tables.task import Task

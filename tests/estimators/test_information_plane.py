@@ -5,7 +5,7 @@ import torch
 
 from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, Schedule
 from fairbits.datasets import make_shifted_bits
-from fairbits.estimators.information_plane import _about_rows, information_plane
+from fairbits.estimators.diagnostics import _about_rows, information_plane
 from fairbits.information import joint_information
 
 BRIEF = {"code_size": 4, "max_epochs": 5, "schedule": Schedule(min_steps=0), "batch_size": 64, "random_state": 0}
