@@ -111,8 +111,7 @@ def release_table(
             show(reader.rows)
 
     with counting("drawing codes") as show, Ledger(file, model.method.code_size, person) as ledger:
-        options: dict[str, Any] = {"repeated": repeated, "certified_draws": model.draws}
-        return release_pieces(model.method, pieces(show), ledger, Release(), **options), reader.notes
+        return release_pieces(model.method, pieces(show), ledger, Release(), repeated, model.draws), reader.notes
 
 
 def _write(
@@ -123,12 +122,12 @@ def _write(
     output: Path,
 ) -> None:
     """Write what `columns` makes of the bits, beside the columns to keep, a piece of the table at a time."""
-    rows, done = len(released), 0
+    rows, done = len(released.codes), 0
     empty = (pd.DataFrame(index=range(min(PIECE_ROWS, rows - at))) for at in range(0, rows, PIECE_ROWS))
     try:
         with TableWriter(output) as writer:
             for carried in table.pieces([], verbatim=keep) if keep else empty:
-                made = columns(released.part(done, done + len(carried)))
+                made = columns(released.codes[done : done + len(carried)])
                 writer.write(pd.concat([carried, made], axis=1))
                 done += len(carried)
             if done != rows or table.has_changed():
@@ -165,10 +164,11 @@ def _report(
 ) -> None:
     if as_json:
         counts = ("new", "reused", "again", "most_draws", "alike", "exchangeable", "covered")
-        record = {"output": str(output), "rows": len(released), **{name: getattr(released, name) for name in counts}}
-        print(json.dumps({**record, "notes": notes, "certificate_draws": released.certified_draws}))
+        record = {name: getattr(released, name) for name in counts}
+        record = {"output": str(output), "rows": len(released.codes), **record, "notes": notes}
+        print(json.dumps({**record, "certificate_draws": released.certified_draws}))
         return
-    lines = [f"{len(released):,} {what} written to {output}, one draw per row."]
+    lines = [f"{len(released.codes):,} {what} written to {output}, one draw per row."]
     if released.reused:
         lines.append(f"{released.reused:,} of them use a code that was released before: no new draw.")
     if released.exchangeable:

@@ -9,7 +9,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fairbits.certificate import Certificate, Release, certify, system_uniforms
+from fairbits.certificate import Certificate, Release, certify
+from fairbits.certificate.releasing import system_uniforms
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.base import InvariantClassifier, add_cells, log_softmax, softmax, weigh_cells
 from fairbits.estimators.settings import setting, tunable
@@ -21,9 +22,9 @@ from fairbits.information import (
     neuronwise_bias,
     neuronwise_information,
     neuronwise_penalty,
+    share_entropy,
     wide_information,
 )
-from fairbits.information.entropy import conditional_entropy
 from fairbits.information.sampling import code_information
 from fairbits.information.words import EXACT_BITS
 from fairbits.nn import CodeNet, Inputs, RunningInformation, draw_bits
@@ -338,3 +339,11 @@ class BinaryMIClassifier(CodeClassifier):
             "has its own code words, or there are more code words than rows in a batch and the penalty is blind."
         )
         return [*found, SaturatedPenaltyWarning(problem, remedy="Raise batch_size or noise_floor, or lower code_size.")]
+
+
+def conditional_entropy(groups: np.ndarray, y: np.ndarray | None = None) -> float:
+    """Return H(S), or with labels y H(S|Y), in bits, of numbered groups (n, columns), added over the columns."""
+    labels = np.zeros(len(groups)) if y is None else np.asarray(y)
+    strata = [groups[labels == label] for label in np.unique(labels)]
+    shares = [(np.unique(column, return_counts=True)[1] / len(rows), len(rows)) for rows in strata for column in rows.T]
+    return sum(share_entropy(share) * (n / len(groups)) for share, n in shares)

@@ -13,7 +13,7 @@ from fairbits.estimators.base import InvariantClassifier, log_softmax
 from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups, weigh_groups
 from fairbits.nn import Inputs
-from fairbits.nn.group_columns import flat_columns, n_columns
+from fairbits.rivals.group_columns import flat_columns, n_columns
 from fairbits.training import Batch
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from fairbits.estimators.base import log_softmax
 from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
-from fairbits.nn.group_columns import indicators
+from fairbits.rivals.group_columns import indicators
 from fairbits.rivals.learned_mixin import base_rates, what_groups_say
 from fairbits.training import Batch, Schedule
 

@@ -11,7 +11,7 @@ from fairbits.estimators.base import log_softmax
 from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs, feature_layers
-from fairbits.nn.group_columns import GroupCells, flat_columns, indicators, n_columns
+from fairbits.rivals.group_columns import GroupCells, flat_columns, indicators, n_columns
 from fairbits.rivals.latent import ColumnDecoder, LatentClassifier, NormalLayers, divergence
 from fairbits.training import Batch
 

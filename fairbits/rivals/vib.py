@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from fairbits.estimators.base import log_softmax
 from fairbits.estimators.settings import tunable
 from fairbits.nn import Inputs, feature_layers
-from fairbits.nn.group_columns import flat_columns, indicators, n_columns
+from fairbits.rivals.group_columns import flat_columns, indicators, n_columns
 from fairbits.rivals.latent import ColumnDecoder, LatentClassifier, Normal, NormalLayers, divergence
 from fairbits.training import Batch
 

@@ -1,5 +1,6 @@
 """Rows into batches: stratified by group, the same for a replica alone and in a stack."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -40,6 +41,14 @@ class TrainingData(NamedTuple):
         counts by its weight, whatever batch it falls into. With equal weights they sum to 1.
         """
         return self.weight[rows] * mask / (mask.sum(-1, keepdim=True).clamp(min=1) * mean)
+
+
+def joint_groups(s: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Return a number for each combination of the groups (..., columns) of all sensitive columns."""
+    number = s.new_zeros(s.shape[:-1])
+    for column, size in enumerate(sizes):
+        number = number * size + s[..., column]
+    return number
 
 
 class StratifiedBatches:

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import fairbits
-from fairbits.auditing.intervals import score_intervals
+from fairbits.auditing.probes import score_intervals
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import BinaryMIClassifier, fit_stack
 from fairbits.estimators.diagnostics import held_out_scores, information_plane

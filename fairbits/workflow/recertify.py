@@ -8,17 +8,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fairbits.certificate import (
-    Certificate,
-    Release,
-    TrainingRowsWarning,
-    binary_digits,
-    certify_groups,
-    check_fresh,
-    column_titles,
-    proved_gap,
-)
-from fairbits.certificate.estimates import EXACT_WORK
+from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
+from fairbits.certificate.certification import CodedRows, check_fresh, column_titles
+from fairbits.certificate.confidence_bounds import EXACT_WORK
+from fairbits.certificate.releasing import binary_digits
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.errors import InputWarning
 from fairbits.information.words import MAX_BITS
@@ -96,7 +89,8 @@ def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95,
         warnings.simplefilter("always")
         check_fresh(model.method, X)
         theta = torch.from_numpy(np.asarray(model.method.code_probabilities(X), dtype=np.float64))
-        certificate = certify_groups(theta, model.groups, groups.s, confidence=confidence, release=Release(draws))
+        coded = CodedRows(theta, model.groups)
+        certificate = certify(coded, sensitive_features=groups.s, confidence=confidence, draws=draws)
     used = [w for w in caught if issubclass(w.category, TrainingRowsWarning)]
     ours = [w.message for w in caught if w not in used and isinstance(w.message, InputWarning)]
     notes = [*reader.notes, *groups.notes, *(worded(warning) for warning in ours)]
@@ -128,7 +122,8 @@ def _compare(
     if limit.of_class:
         classes = model.method.classes_
         digits = torch.from_numpy(binary_digits(np.searchsorted(classes, model.method.predict(X)), len(classes)))
-        answer = certify_groups(digits, model.groups, s, confidence=certificate.confidence)
+        coded = CodedRows(digits, model.groups)
+        answer = certify(coded, sensitive_features=s, confidence=certificate.confidence)
         things.append(("class", digits, Release(), answer))
     titles, numbers = column_titles(model.groups), model.groups.transform(s)
     kinds = bool(limit.total_variation) + (limit.information is not None)

@@ -13,8 +13,8 @@ from fairbits import BinaryMIClassifier, TableEncoder, VanillaClassifier
 from fairbits.certificate import TrainingRowsWarning
 from fairbits.datasets import load_compas
 from fairbits.estimators import CollapsedCodeWarning, SaturatedPenaltyWarning, VanishedClassWarning
+from fairbits.estimators.binary import conditional_entropy
 from fairbits.estimators.diagnostics import worse_than_unmitigated
-from fairbits.information.entropy import conditional_entropy
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)

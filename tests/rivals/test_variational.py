@@ -14,7 +14,7 @@ from torch.distributions import kl_divergence
 from fairbits import VFAEClassifier, VIBClassifier
 from fairbits.estimators import VanillaClassifier, fit_stack
 from fairbits.information import weigh_groups
-from fairbits.nn.group_columns import GroupCells
+from fairbits.rivals.group_columns import GroupCells
 from fairbits.rivals.latent import LOG_VARIANCES, ColumnDecoder, Normal, NormalLayers, divergence, normal_quantiles
 from fairbits.rivals.vfae import FourierFeatures, mean_discrepancy, standardised
 from fairbits.training import Batch

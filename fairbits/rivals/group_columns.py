@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.nn.layers import Inputs, from_bytes
+from fairbits.training import joint_groups
 
 
 def n_columns(inputs: Inputs) -> int:
@@ -28,14 +29,6 @@ def indicators(s: Tensor, sizes: Sequence[int]) -> Tensor:
     """
     parts = [s[:, c : c + 1] == torch.arange(k, device=s.device) for c, k in enumerate(sizes)]
     return torch.cat([torch.zeros(len(s), 0, device=s.device), *parts], -1)
-
-
-def joint_groups(s: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return a number for each combination of the groups (..., columns) of all sensitive columns."""
-    number = s.new_zeros(s.shape[:-1])
-    for column, size in enumerate(sizes):
-        number = number * size + s[..., column]
-    return number
 
 
 def _combinations(number: Tensor, sizes: Sequence[int]) -> Tensor:
