@@ -132,12 +132,13 @@ class SensitiveColumn:
     edges: list[float] | None = None
 
     @classmethod
-    def fit(cls, name: str, values: Any, *, n_bins: int, max_values: int) -> Self:
+    def fit(cls, name: str, values: Any, rules: Any) -> Self:
+        """Learn a column by the `n_bins` and `max_values` of an encoder."""
         check_complete(name, values)
         if column_kind(values) == "number":
             distinct = np.sort(pd.unique(x := as_numbers(values)))
-            if len(distinct) > max_values:
-                column = cls(name, bin_labels(edges := quantile_edges(x, n_bins)), edges)
+            if len(distinct) > rules.max_values:
+                column = cls(name, bin_labels(edges := quantile_edges(x, rules.n_bins)), edges)
                 warnings.warn(BinnedSensitiveFeaturesWarning(name, len(distinct), column.labels), stacklevel=4)
                 return column
             labels = [label(v) for v in distinct]
@@ -221,8 +222,7 @@ class GroupEncoder:
         """Learn the groups; if you pass `n_rows`, every column must have so many values."""
         self._check_parameters()
         columns = sensitive_columns(sensitive_features, n_rows)
-        limits = {"n_bins": self.n_bins, "max_values": self.max_values}
-        self.levels_ = [SensitiveColumn.fit(name, values, **limits) for name, values in columns.items()]
+        self.levels_ = [SensitiveColumn.fit(name, values, self) for name, values in columns.items()]
         codes = self._column_codes(columns)
         self.cells_ = np.unique(self._crossed(codes)) if self.groups == "intersection" else None
         self.sizes_ = [np.bincount(c).tolist() for c in self._group_codes(codes).T]

@@ -40,23 +40,20 @@ def log_softmax(logits: Tensor) -> Tensor:
     return torch.log_softmax(logits.mT, -2).mT
 
 
-def weigh_cells(
-    y: Tensor, s: Tensor, weight: Tensor, group_sizes: Sequence[int], n_labels: int | None = None
-) -> tuple[tuple, ...]:
-    """Weigh the groups of every sensitive column: (groups,), or with `n_labels` (groups, share) within each label.
+def weigh_cells(y: Tensor, s: Tensor, weight: Tensor, sizes: Sequence[int], n_labels: int = 0) -> tuple[tuple, ...]:
+    """Weigh the groups of every sensitive column as (groups, 1), or with `n_labels` as (groups, share) of each label.
 
     Labels, groups (..., columns) and weights may be those of many batches at once.
     """
-    columns = [(s[..., c], size) for c, size in enumerate(group_sizes)]
-    if n_labels is None:
-        return tuple((weigh_groups(groups, weights=weight, n_groups=size),) for groups, size in columns)
-    strata = [weight * (y == label) for label in range(n_labels)]
-    return tuple((weigh_groups(groups, weights=w, n_groups=k), w.sum(-1)) for groups, k in columns for w in strata)
+    within = [weight * (y == label) for label in range(n_labels)]
+    strata = [(w, w.sum(-1)) for w in within] or [(weight, torch.ones_like(weight[..., 0]))]
+    columns = [(s[..., c], size) for c, size in enumerate(sizes)]
+    return tuple((weigh_groups(g, weights=w, n_groups=k), share) for g, k in columns for w, share in strata)
 
 
 def add_cells(values: Iterable[Tensor], cells: Iterable[tuple]) -> Tensor:
-    """Add up the values of cells (groups,) and, times their share, of cells (groups, share)."""
-    return reduce(torch.add, (cell[1] * v if len(cell) > 1 else v for v, cell in zip(values, cells, strict=True)))
+    """Add up the values of cells (groups, share), times their share."""
+    return reduce(torch.add, (share * value for value, (_, share) in zip(values, cells, strict=True)))
 
 
 @dataclass_transform(kw_only_default=True)

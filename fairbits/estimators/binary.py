@@ -31,10 +31,6 @@ from fairbits.nn import CodeNet, Inputs, RunningInformation, draw_bits
 from fairbits.training import Batch
 
 VALIDATION_DRAWS = 16  # of a code too wide for the exact expectation
-RUNNING_BITS, RUNNING_BATCH = 12, 256  # running tables up to this width and batch
-WIDE_ROWS = 4096  # the estimate for wide codes costs the square of the rows: validation looks at this many
-CONSTANT_BITS = 1e-3  # a bit that reveals less than this about the row is constant
-SATURATED = 0.9  # of H(S)
 
 
 class CollapsedCodeWarning(InputWarning):
@@ -102,7 +98,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
         """Weigh the groups of every sensitive column, within each label where the leakage is measured there."""
-        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else None)
+        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x, batch.noise)
@@ -113,7 +109,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         cross_entropy = self.cross_entropy(log_softmax(logits), batch)
         if not self.groups_:
             return {"total": cross_entropy, "cross_entropy": cross_entropy}
-        values = [self.penalty(net, i, theta, groups, noise) for i, (groups, *_) in enumerate(cells)]
+        values = [self.penalty(net, i, theta, groups, noise) for i, (groups, _) in enumerate(cells)]
         penalty, information = (add_cells(parts, cells) for parts in zip(*values, strict=True))
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
@@ -128,7 +124,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         terms = {"total": cross_entropy, "cross_entropy": cross_entropy}
         if self.groups_:
             cells = self.validation_cells(net, batch)
-            values = [self.leakage(theta, g, noise=batch.noise) - self.leakage_bias(theta, g) for g, *_ in cells]
+            values = [self.leakage(theta, g, noise=batch.noise) - self.leakage_bias(theta, g) for g, _ in cells]
             terms["information"] = add_cells(values, cells)
             terms["total"] = torch.lerp(cross_entropy, terms["information"], scalars["gamma"])
         if self.training.selection == "paper":  # by the class probabilities as they will be predicted
@@ -171,9 +167,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     def draw(self, X, *, draws: int = 1, eps: float = 0.0, coarse: Any = None) -> np.ndarray:
         """Draw another kind of release: several codes side by side, noisier bits, or the cell of a coarse code.
 
-        Parameters
-        ----------
-        draws, eps, coarse : as in `fairbits.certificate.Release`; `certify` takes the same
+        The parameters are those of `fairbits.certificate.Release`; `certify` takes the same.
         """
         return Release(draws, eps, coarse).draw(self.code_probabilities(X), self._uniforms)
 
@@ -185,10 +179,9 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         check_is_fitted(self)
         codes = check_array(codes, dtype=np.float32)
         if codes.shape[1] != self.code_size or not np.isin(codes, (0, 1)).all():
-            raise InputError(
-                f"codes must be bits of shape (n, {self.code_size}), as `transform` draws them; got "
-                f"shape {codes.shape} with values from {codes.min():g} to {codes.max():g}."
-            )
+            wanted = f"codes must be bits of shape (n, {self.code_size}), as `transform` draws them"
+            found = f"shape {codes.shape} with values from {codes.min():g} to {codes.max():g}"
+            raise InputError(f"{wanted}; got {found}.")
         with torch.no_grad():
             return softmax(self.net_.head(torch.from_numpy(codes).to(self.device))).cpu().double().numpy()
 
@@ -220,7 +213,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     def concerns(self, X, y=None, sensitive_features=None) -> list[Warning]:
         theta = torch.from_numpy(self.code_probabilities(X))
         about_rows = binary_entropy(theta.mean(0)) - binary_entropy(theta).mean(0)  # I(T_i;X) of each bit
-        if float(about_rows.max()) >= CONSTANT_BITS:
+        if float(about_rows.max()) >= 1e-3:  # bits
             return super().concerns(X, y, sensitive_features)
         alike = f"all {theta.shape[1]} bits are the same for every row, so it predicts nothing"
         remedy = "Lower gamma, or train longer (max_epochs, warmup_epochs)."
@@ -318,12 +311,12 @@ class BinaryMIClassifier(CodeClassifier):
             remedy = f"With code_size={self.code_size} use running_tables='auto', or at most {EXACT_BITS} bits."
             raise InputError("running_tables=True holds a table of 2^code_size words.", remedy=remedy)
         if self.running_tables == "auto":
-            return self.batch_size <= RUNNING_BATCH and self.code_size <= RUNNING_BITS
+            return self.batch_size <= 256 and self.code_size <= 12
         return bool(self.running_tables)
 
     @property
     def max_validation_rows(self) -> int | None:
-        return WIDE_ROWS if self.code_size > EXACT_BITS else None
+        return 4096 if self.code_size > EXACT_BITS else None  # the estimate for wide codes costs the rows' square
 
     def concerns(self, X, y=None, sensitive_features=None):
         found = super().concerns(X, y, sensitive_features)
@@ -332,12 +325,11 @@ class BinaryMIClassifier(CodeClassifier):
         (shown,) = (epoch["information"] for epoch in self.history_ if epoch["epoch"] == self.best_epoch_)
         groups = self.group_encoder_.transform(sensitive_features)
         entropy = conditional_entropy(groups, y if self.condition_on_label else None)
-        if shown <= SATURATED * entropy:
+        if shown <= 0.9 * entropy:
             return found
-        problem = (
-            f"On training batches the code revealed {shown:.3f} of the groups' {entropy:.3f} bits: either each group "
-            "has its own code words, or there are more code words than rows in a batch and the penalty is blind."
-        )
+        seen = f"On training batches the code revealed {shown:.3f} of the groups' {entropy:.3f} bits"
+        blind = "there are more code words than rows in a batch and the penalty is blind"
+        problem = f"{seen}: either each group has its own code words, or {blind}."
         return [*found, SaturatedPenaltyWarning(problem, remedy="Raise batch_size or noise_floor, or lower code_size.")]
 
 

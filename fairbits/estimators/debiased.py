@@ -47,15 +47,11 @@ class DebiasedCode(CodeClassifier):
 
     def build(self, inputs, n_classes):
         if getattr(self, "has_unlabelled_", False) and self.rebalance != "none":
-            raise InputError(
-                f"rebalance={self.rebalance!r} needs every row's label.", remedy="Use it without `unlabelled`."
-            )
+            problem = f"rebalance={self.rebalance!r} needs every row's label."
+            raise InputError(problem, remedy="Use it without `unlabelled`.")
         if self.condition_on_label and self.reweighs:
-            raise InputError(
-                f"rebalance={self.rebalance!r} makes S and the label independent, condition_on_label=True looks within "
-                "labels.",
-                remedy="Choose one of them.",
-            )
+            problem = "makes S and the label independent, condition_on_label=True looks within labels."
+            raise InputError(problem, argument="rebalance", value=self.rebalance, remedy="Choose one of them.")
         return super().build(inputs, n_classes)
 
     def initialise(self, net, y: Tensor, s: Tensor, weight: Tensor) -> None:

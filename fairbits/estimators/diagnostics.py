@@ -58,10 +58,8 @@ def stratified_folds(y: np.ndarray, s: np.ndarray, n_folds: int, random_state: A
     return list(StratifiedKFold(n_folds, shuffle=True, random_state=random_state).split(cells, cells))
 
 
-def worse_than_unmitigated(
-    scores: dict[str, float], unmitigated: dict[str, float], groups: np.ndarray
-) -> list[Warning]:
-    """Return a warning if a fairness score (less is better) is clearly larger than without protection.
+def worse_than_unmitigated(scores: dict[str, float], plain: dict[str, float], groups: np.ndarray) -> list[Warning]:
+    """Return a warning if a fairness score (less is better) is clearly larger than that of an unmitigated model.
 
     Groups (n, columns) are numbered. Clearly: by more than 1.6 standard errors of a difference of two rates, at their
     largest variance and for the smallest groups; a rule of thumb, not a test.
@@ -69,9 +67,9 @@ def worse_than_unmitigated(
     smallest = min(np.sort(np.unique(column, return_counts=True)[1])[:2].tolist() for column in groups.T)
     margin = 1.645 * 0.5 * float(np.sqrt(np.sum(1 / np.array(smallest))))
     worse = [
-        f"{name} {scores[name]:.3f} against {unmitigated[name]:.3f}"
+        f"{name} {scores[name]:.3f} against {plain[name]:.3f}"
         for name in ("gpa", "audc", "discrimination")
-        if name in unmitigated and scores[name] > unmitigated[name] + margin
+        if name in plain and scores[name] > plain[name] + margin
     ]
     problem = f"The predictions are less fair than those of a model without protection: {', '.join(worse)}."
     remedy = "Try another gamma, more epochs or another seed, and compare again."

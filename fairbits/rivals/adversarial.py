@@ -101,7 +101,7 @@ class AdversarialClassifier(VanillaClassifier):
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple[WeighedGroups, Tensor], ...]:
         """Weigh the groups of every sensitive column, and measure their entropy: (groups, bits)."""
-        columns = [groups for (groups,) in weigh_cells(y, s, weight, self.group_sizes)]
+        columns = [groups for groups, _ in weigh_cells(y, s, weight, self.group_sizes)]
         bits = [torch.special.entr(g.prior).sum(-1) / math.log(2) * weight.sum(-1) for g in columns]
         return tuple(zip(columns, bits, strict=True))
 

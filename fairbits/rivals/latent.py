@@ -113,7 +113,7 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[WeighedGroups, ...]:
         """Weigh the groups of every sensitive column."""
-        return tuple(groups for (groups,) in weigh_cells(y, s, weight, self.group_sizes))
+        return tuple(groups for groups, _ in weigh_cells(y, s, weight, self.group_sizes))
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss, with noise that is the same at every epoch and the cross-entropy of the predictions."""

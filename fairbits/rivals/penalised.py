@@ -39,14 +39,14 @@ class PenalisedClassifier(VanillaClassifier):
         raise NotImplementedError(f"{type(self).__name__} does not define its penalty.")
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
-        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else None)
+        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x)
         cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
         if not self.groups_:
             return {"total": cross_entropy, "cross_entropy": cross_entropy}
-        penalty = add_cells((self.penalty(out, groups) for groups, *_ in batch.prepared), batch.prepared)
+        penalty = add_cells((self.penalty(out, groups) for groups, _ in batch.prepared), batch.prepared)
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "penalty": penalty}
 
