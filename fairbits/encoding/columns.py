@@ -16,7 +16,6 @@ OBJECT_KINDS = {
     **dict.fromkeys(["integer", "floating", "mixed-integer-float", "decimal"], "number"),
     **dict.fromkeys(["date", "datetime", "datetime64", "timedelta", "timedelta64"], "date"),
 }
-FEWEST_NUMBERED_ROWS = 100
 
 
 class ColumnsMismatchError(InputError):
@@ -191,8 +190,8 @@ class NumberFeature:
         center, scale = float(low + half + half * z.mean()), float(half * z.std())
         if scale == 0 and not gaps:
             raise DroppedColumn(f"constant: {label(center)} in every row")
-        counts = len(seen) >= FEWEST_NUMBERED_ROWS and high - low == len(seen) - 1  # then: 5, 6, 7, ..., each once?
-        if counts and np.array_equal(np.sort(seen), np.arange(low, high + 1)):
+        as_many = len(seen) >= 100 and high - low == len(seen) - 1  # as rows: are they 5, 6, 7, ... in some order?
+        if as_many and np.array_equal(np.sort(seen), np.arange(low, high + 1)):
             raise DroppedColumn(f"identifier: the numbers {label(low)} to {label(high)}, each once")
         fill = center if rules.impute == "mean" else float(np.median(seen))
         return cls(kind, center, scale, fill, indicator=gaps)

@@ -223,9 +223,9 @@ class GroupEncoder:
         self._check_parameters()
         columns = sensitive_columns(sensitive_features, n_rows)
         self.levels_ = [SensitiveColumn.fit(name, values, self) for name, values in columns.items()]
-        codes = self._column_codes(columns)
-        self.cells_ = np.unique(self._crossed(codes)) if self.groups == "intersection" else None
-        self.sizes_ = [np.bincount(c).tolist() for c in self._group_codes(codes).T]
+        numbers = self._numbers(columns)
+        self.sizes_ = [np.unique(column, return_counts=True)[1].tolist() for column in numbers.T]
+        self.cells_ = np.unique(numbers) if self.groups == "intersection" else None
         self._check_sizes()
         return self
 
@@ -240,7 +240,15 @@ class GroupEncoder:
                 problem = f"The sensitive columns are {found}; fit had {own}."
                 raise ColumnsMismatchError(problem, found=found, fitted=own, remedy="Pass the columns of fit.")
             columns = dict(zip(own, columns.values(), strict=True))
-        return self._group_codes(self._column_codes(columns))
+        numbers = self._numbers(columns)
+        if self.cells_ is None:
+            return numbers
+        places = np.searchsorted(self.cells_, numbers).clip(max=len(self.cells_) - 1)
+        unseen = numbers[self.cells_[places] != numbers]
+        if len(unseen):
+            remedy = "Drop these rows, merge categories, or fit with groups='each'."
+            raise UnseenGroupError(" x ".join(own), self._crossed_name(unseen[0]), len(unseen), remedy)
+        return places
 
     @property
     def columns_(self) -> list[str]:
@@ -281,27 +289,14 @@ class GroupEncoder:
     def _shape(self) -> tuple[int, ...]:
         return tuple(len(level.labels) for level in self.levels_)
 
-    def _column_codes(self, columns: dict[str, Any]) -> np.ndarray:
-        return np.column_stack([level.codes(columns[level.name]) for level in self.levels_]).astype(np.int64)
-
-    def _crossed(self, codes: np.ndarray) -> np.ndarray:
-        """Return the number of each row's combination among all that are possible.  (n,)"""
-        return np.ravel_multi_index(tuple(codes.T), self._shape)
+    def _numbers(self, columns: dict[str, Any]) -> np.ndarray:
+        """Return the codes of every column (n, columns), or of the combinations among all that are possible (n, 1)."""
+        codes = np.column_stack([level.codes(columns[level.name]) for level in self.levels_]).astype(np.int64)
+        return codes if self.groups == "each" else np.ravel_multi_index(tuple(codes.T), self._shape)[:, None]
 
     def _crossed_name(self, cell: int) -> str:
         codes = np.unravel_index(cell, self._shape)
         return ", ".join(level.titled(int(code)) for level, code in zip(self.levels_, codes, strict=True))
-
-    def _group_codes(self, codes: np.ndarray) -> np.ndarray:
-        if self.cells_ is None:
-            return codes
-        crossed = self._crossed(codes)
-        places = np.searchsorted(self.cells_, crossed).clip(max=len(self.cells_) - 1)
-        unseen = crossed[self.cells_[places] != crossed]
-        if len(unseen):
-            remedy = "Drop these rows, merge categories, or fit with groups='each'."
-            raise UnseenGroupError(" x ".join(self.columns_), self._crossed_name(unseen[0]), len(unseen), remedy)
-        return places[:, None]
 
     def _check_parameters(self) -> None:
         if self.groups not in ("intersection", "each"):

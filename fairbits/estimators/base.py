@@ -106,10 +106,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
 
     @property
     def opponent(self) -> str | None:
-        """A part of the network that plays against the rest, trained in turn on `opponent_loss`.
-
-        Such a method also has the settings `opponent_steps` and, stacked, `opponent_learning_rate`.
-        """
+        """A part of the network that is trained in turn on `opponent_loss`, by the settings `opponent_...`."""
         return None
 
     @property
@@ -123,10 +120,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         return 0
 
     def build(self, inputs: Inputs, n_classes: int) -> nn.Module:
-        """Return a fresh network for rows of so many features, or images of this shape (channels, height, width).
-
-        ``self.groups_`` names the groups of every sensitive column.
-        """
+        """Return a fresh network for so many features, or images of a shape; `groups_` has each column's groups."""
         raise NotImplementedError(f"{type(self).__name__} does not define its network.")
 
     def initialise(self, net: nn.Module, y: Tensor, s: Tensor, weight: Tensor) -> None:
