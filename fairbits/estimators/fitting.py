@@ -60,7 +60,7 @@ def fit_stack(
         vars(worker).update(shared, training_rows_=table.seen(part), has_unlabelled_=unlabelled is not None)
         replicas.append(_replica(worker, table, part))
     with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
-        give_up = hopeless and (lambda epoch: hopeless(epoch, [r.history for r in replicas]))
+        give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
         train(replicas, _training_data(first, table), _plan(first, table, replicas), hopeless=give_up, on_epoch=report)
     for estimator, worker, replica in zip(estimators, workers, replicas, strict=True):
         worker.net_ = replica.net.eval().requires_grad_(False)
