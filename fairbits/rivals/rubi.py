@@ -58,12 +58,7 @@ class RUBiClassifier(VanillaClassifier):
         masked = logits * biased.detach().sigmoid()
         plain, under_mask, own = (self.cross_entropy(log_softmax(z), batch) for z in (logits, masked, biased))
         total = torch.lerp(plain, under_mask, scalars["gamma"] * scalars["ramp"]) + own
-        return {
-            "total": total,
-            "cross_entropy": plain,
-            "masked_cross_entropy": under_mask,
-            "biased_cross_entropy": own,
-        }
+        return {"total": total, "cross_entropy": plain, "masked_cross_entropy": under_mask, "biased_cross_entropy": own}
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss without the biased branch's own term, in which f has no part."""
