@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +66,7 @@ class NotCertifiedError(InputError):
         )
 
 
+@dataclass(eq=False, repr=False)
 class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a gamma path and keep the most accurate model that calibration rows prove to be within a limit.
 
@@ -94,20 +95,14 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
     path_ : frame of the models that were tested, in order: gamma, bounds of code and class, whether it passed
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        max_disparity: float | None = 0.05,
-        max_information: float | None = None,
-        confidence: float = 0.95,
-        gammas: Sequence[float] = GAMMAS,
-        calibration_fraction: float = 0.3,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.max_disparity, self.max_information, self.confidence = max_disparity, max_information, confidence
-        self.gammas, self.calibration_fraction, self.random_state = gammas, calibration_fraction, random_state
+    estimator: Any = None
+    _: KW_ONLY
+    max_disparity: float | None = 0.05
+    max_information: float | None = None
+    confidence: float = 0.95
+    gammas: Sequence[float] = GAMMAS
+    calibration_fraction: float = 0.3
+    random_state: Any = None
 
     def fit(self, X, y, *, sensitive_features):
         """Train the path on one part of the rows and certify it on the rest; sensitive features are required."""

@@ -103,9 +103,10 @@ def _parts(rows: Any, count: int, table: Table) -> Iterator[np.ndarray]:
     """Yield the rows of the table that each estimator sees, all by default."""
     if rows is None:
         yield from [np.arange(len(table.y))] * count
-    elif len(rows) != count:
+        return
+    if len(rows) != count:
         raise InputError(f"rows has {len(rows)} entries for {count} estimators; pass one index array for each.")
-    for i, part in enumerate([] if rows is None else rows):
+    for i, part in enumerate(rows):
         part = np.flatnonzero(part) if np.asarray(part).dtype == bool else np.asarray(part)
         whole = part.ndim == 1 and len(part) and np.issubdtype(part.dtype, np.integer)
         if not whole or part.min() < 0 or part.max() >= table.n_source or len(np.unique(part)) < len(part):

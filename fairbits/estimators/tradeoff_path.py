@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from numbers import Integral
 from typing import Any
@@ -21,6 +22,7 @@ from fairbits.estimators.inputs import SensitiveFeatureInXWarning, new_group_enc
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
 
+@dataclass(eq=False, repr=False)
 class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
     """Fit an estimator for every gamma, and score each on rows it has not seen; all gammas train as one stack.
 
@@ -38,17 +40,12 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
     scores_ : frame with one row per gamma and fold: what `held_out_scores` returns for the rows left out, unweighted
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        gammas: Sequence[float] = GAMMAS,
-        *,
-        cv: int = 3,
-        random_state: Any = 0,
-        on_epoch: OnEpoch | None = None,
-    ):
-        self.estimator, self.gammas, self.cv = estimator, gammas, cv
-        self.random_state, self.on_epoch = random_state, on_epoch
+    estimator: Any
+    gammas: Sequence[float] = GAMMAS
+    _: KW_ONLY
+    cv: int = 3
+    random_state: Any = 0
+    on_epoch: OnEpoch | None = None
 
     def fit(self, X, y, *, sensitive_features, sample_weight=None):
         """Train (cv + 1) models per gamma; arguments as for the estimator's `fit`, sensitive features required."""
