@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 from pandas.api import types
+from pydantic import Field
 
 from fairbits.errors import InputError, InputTypeError
 
@@ -170,16 +171,17 @@ class NumberFeature:
     A `scale` of 0 is a column with one value and gaps: only the missing-indicator is written.
     """
 
-    kind: str  # "number" or "date"
+    kind: Literal["number", "date"]
     center: float
-    scale: float
+    scale: Annotated[float, Field(ge=0)]
     fill: float
     indicator: bool
 
     @classmethod
     def fit(cls, values: Any, rules: Any) -> Self:
         """Learn a column by the `impute` of an encoder."""
-        x = _seconds_or_numbers(kind := column_kind(values), values)
+        kind: Literal["number", "date"] = "date" if column_kind(values) == "date" else "number"
+        x = _seconds_or_numbers(kind, values)
         seen = x[np.isfinite(x)]
         if not len(seen):
             raise DroppedColumn("no value: every row is missing or infinite")
@@ -236,7 +238,7 @@ class CategoryFeature:
     are not kept: a model file should not carry the rare values of the people it was trained on.
     """
 
-    kind: str  # "category"
+    kind: Literal["category"]
     categories: list[str]
     other: bool
     missing: bool

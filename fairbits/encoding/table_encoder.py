@@ -138,8 +138,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return the encoder whose `state()` this is."""
-        parameters = state["parameters"]
-        encoder = cls(**{**parameters, "dtype": np.dtype(parameters["dtype"]).type})
+        encoder = cls(**state["parameters"])
+        encoder.dtype = np.dtype(encoder.dtype).type
         encoder._check_parameters()
         for kind in {feature.get("kind") for feature in state["features"] if feature is not None} - set(FEATURES):
             raise InputError(f"must be one of {sorted(FEATURES)}, as state() writes.", argument="kind", value=kind)

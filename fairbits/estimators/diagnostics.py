@@ -12,7 +12,7 @@ from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.fitting import fit_stack, number_cells
 from fairbits.information import binary_entropy, joint_information, word_tables
 from fairbits.information.sampling import code_information
-from fairbits.metrics.prediction import prediction_scores
+from fairbits.metrics.gaps import prediction_scores
 
 ABOUT = ("about_x", "about_y", "about_s")
 
