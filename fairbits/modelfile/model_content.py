@@ -21,8 +21,8 @@ from torch import Tensor
 import fairbits
 from fairbits.certificate import Certificate
 from fairbits.encoding import GroupEncoder, SeenRows, TableEncoder
-from fairbits.encoding.column_features import Feature
-from fairbits.encoding.sensitive import SensitiveColumn
+from fairbits.encoding.columns import Feature
+from fairbits.encoding.group_encoder import SensitiveColumn
 from fairbits.estimators import CertifiedClassifier, InvariantClassifier, Schedule, check_settings
 from fairbits.modelfile.sealed_folder import need
 
