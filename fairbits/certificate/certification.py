@@ -101,8 +101,8 @@ class Certificate:
             )
         text = COVERS.format(confidence=self.confidence, release=self.release_words)
         each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
-        kind = ", total variation and balanced accuracy by a normal approximation" if self.asymptotic else ""
-        return f"{text} {each}{kind}. The information is at {self.prior}."
+        kind = ", disparity and balanced accuracy by a normal approximation" if self.asymptotic else ""
+        return f"{text} {each}{kind}. The leakage is at {self.prior}."
 
     @property
     def does_not_cover(self) -> tuple[str, ...]:
@@ -129,9 +129,9 @@ class Certificate:
         for b in self.bounds:
             where = b.column if b.label is None else f"{b.column} among label {b.label!r}"
             lines.append(
-                f"  {where}: total variation <= {b.total_variation:.4f} (these rows show {most}"
+                f"  {where}: disparity <= {b.total_variation:.4f} (these rows show {most}"
                 f"{b.estimated_total_variation:.4f}), balanced accuracy <= {b.balanced_accuracy:.4f}, "
-                f"information <= {b.information:.4f} bits; "
+                f"leakage <= {b.information:.4f} bits; "
                 "rows: " + ", ".join(f"{group} {n}" for group, n in b.rows.items())
             )
         return "\n".join([*lines, f"  {self.covers}", "  Not covered: " + "; ".join(self.does_not_cover) + "."])

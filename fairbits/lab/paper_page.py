@@ -21,7 +21,7 @@ TEXTS = (
     "These numbers were measured, not proved: they are scores on rows that were left out of training. Differences "
     "smaller than the intervals may be chance. Numbers without an interval come from a single run.",
 )
-NOT_PROMISED = (
+NOT_GUARANTEED = (
     "Nothing here is certified. A small disparity or little leakage on these rows does not guarantee the same on other "
     "rows; the commands fit and certify prove bounds.",
     "The expected prediction is an average over draws. Statements about one draw do not cover it.",
@@ -71,7 +71,7 @@ def _opening(records: list[Record]) -> Section:
         ("made", ", ".join(sorted({record["made"]["date"] for record in records if "made" in record}))),
     )
     shown = tuple((term, text) for term, text in facts if text)
-    return Section("opening", TITLE, text=TEXTS, facts=shown, lists=(("What is not promised", NOT_PROMISED),))
+    return Section("opening", TITLE, text=TEXTS, facts=shown, lists=(("What is not guaranteed", NOT_GUARANTEED),))
 
 
 def _embedded(file: Path) -> str:

@@ -19,7 +19,7 @@ def _read(value: Any) -> Any:
 
 TEXTS = _read(tomllib.loads((Path(__file__).parent / "texts.toml").read_text(encoding="utf-8")))
 NAMES = TEXTS["names"]
-ASSUMPTIONS = TEXTS["promise"]["assumptions"]
+ASSUMPTIONS = TEXTS["guarantee"]["assumptions"]
 SCORES = {
     "auc": "AUC",
     "accuracy": "accuracy",

@@ -23,7 +23,7 @@ from fairbits.report.page import chart_style as looks
 from fairbits.report.page import page
 from fairbits.storage import append_record
 
-SECTIONS = ["verdict", "frontier", "attacks", "promise", "data", "bits", "scores", "learning", "plane", "words"]
+SECTIONS = ["verdict", "frontier", "attacks", "guarantee", "data", "bits", "scores", "learning", "plane", "words"]
 CSS = (Path(package.__file__).parent / "style.css").read_text()
 
 

@@ -33,5 +33,5 @@ BIASED_MNIST: dict[str, tuple[dict[float, str], str]] = {
     "BinaryMI": ({0.995: "89.08", 0.99: "88.54"}, PAPER),
     "BinaryBernoulli": ({0.995: "90.64", 0.99: "96.02"}, PAPER),
     "EnD": ({0.995: "93.92", 0.99: "96.02"}, "Tartaglione et al. 2021"),
-    "bias-balanced learning": ({0.995: "about 97.7", 0.99: "about 98.1"}, "Hong and Yang 2021, recalled, not re-read"),
+    "bias-balanced learning": ({0.995: "about 97.7", 0.99: "about 98.1"}, "Hong and Yang 2021, quoted from memory"),
 }

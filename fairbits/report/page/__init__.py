@@ -100,11 +100,11 @@ def guarantee(record: Record) -> Section:
     """Say what is guaranteed, on which assumptions, and what is not."""
     certificate = record.get("certificate") or (record.get("audit") or {}).get("certificate")
     if not certificate:
-        return section("promise")
-    refused = () if record.get("certified", True) else (TEXTS["promise"]["refused"],)
+        return section("guarantee")
+    refused = () if record.get("certified", True) else (TEXTS["guarantee"]["refused"],)
     not_covered = tuple(line[:1].upper() + line[1:] for line in certificate["does_not_cover"])
     lists = (("Assumptions", ASSUMPTIONS), ("Not covered", not_covered))
-    return section("promise", text=(*refused, certificate["covers"]), lists=lists)
+    return section("guarantee", text=(*refused, certificate["covers"]), lists=lists)
 
 
 def data(record: Record) -> Section:

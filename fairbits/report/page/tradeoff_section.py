@@ -144,7 +144,7 @@ def _precision(record: Record) -> tuple[str, ...]:
 
 
 def _training_rows(record: Record) -> str:
-    """Say which models were trained on fewer rows than the others."""
+    """Name the models that were trained on fewer rows than the others."""
     models = record["alternatives"]
     most = max(model["rows"] for model in models)
     fewer = {NAMES.get(m["name"], m["name"]): m["rows"] for m in models if m["rows"] < most}
