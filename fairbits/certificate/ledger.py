@@ -84,7 +84,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             self._db.execute("COMMIT" if self._started else "ROLLBACK")  # an empty file stays empty
         except sqlite3.ProgrammingError:
             raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's own message may be damaged, too
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code == sqlite3.SQLITE_BUSY:
                 problem = f"Another program is releasing codes with this model right now ({self.path})."
@@ -108,9 +108,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         `draws` is how many each person gets, `kind` a number for the kind of release.
         """
-        if not len(rows):
-            return
-        if not self._started:
+        if not self._started and len(rows):
             self._start()
         known = self._read(rows, codes.shape[1])
         new = _looked_up(rows, known)
@@ -149,13 +147,14 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def _content(self, part: int) -> tuple[int, bytes]:
         found = self._db.execute("SELECT width, checksum, content FROM parts WHERE part = ?", (part,)).fetchone()
-        if found is None or not isinstance(found[2], bytes) or found[1] != _checksum(part, found[0], found[2]):
+        if tuple(map(type, found or ())) != (int, int, bytes) or found[1] != _checksum(part, found[0], found[2]):
             raise self._damaged()
         return found[0], found[2]
 
     def _write(self, parts: Iterable[tuple[int, int, bytes]]) -> None:
-        rows = ((part, width, _checksum(part, width, content), content) for part, width, content in parts)
-        self._db.executemany("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", rows)
+        for part, width, content in parts:
+            row = part, width, _checksum(part, width, content), content
+            self._db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", row)
 
     def _damaged(self) -> InputError:
         return InputError(

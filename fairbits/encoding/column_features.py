@@ -1,10 +1,11 @@
 """What `TableEncoder` learns about one column: a few floats or a list of texts, and how to write it out."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 
 from fairbits.encoding.columns import as_codes, as_microseconds, as_numbers, column_kind, label
 from fairbits.errors import InputError
@@ -23,14 +24,14 @@ class NumberFeature:
     A `scale` of 0 is a column with one value and gaps: only the missing-indicator is written.
     """
 
-    kind: str  # "number" or "date"
+    kind: Literal["number", "date"]
     center: float
-    scale: float
+    scale: Annotated[float, Field(ge=0)]
     fill: float
     indicator: bool
 
     @classmethod
-    def fit(cls, kind: str, values: Any, impute: str) -> "NumberFeature":
+    def fit(cls, kind: Literal["number", "date"], values: Any, impute: str) -> "NumberFeature":
         x = _read(kind, values)
         seen = x[np.isfinite(x)]
         if not len(seen):
@@ -106,7 +107,7 @@ class CategoryFeature:
     are not kept: a model file should not carry the rare values of the people it was trained on.
     """
 
-    kind: str  # "category"
+    kind: Literal["category"]
     categories: list[str]
     other: bool
     missing: bool
@@ -157,4 +158,4 @@ def fitted_feature(values: Any, *, max_categories: int, impute: str, identifier_
     kind = column_kind(values)
     if kind == "category":
         return CategoryFeature.fit(values, max_categories, identifier_share)
-    return NumberFeature.fit(kind, values, impute)
+    return NumberFeature.fit("date" if kind == "date" else "number", values, impute)

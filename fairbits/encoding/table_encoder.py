@@ -136,8 +136,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return the encoder whose `state()` this is."""
-        parameters = state["parameters"]
-        encoder = cls(**{**parameters, "dtype": np.dtype(parameters["dtype"]).type})
+        encoder = cls(**state["parameters"])
+        encoder.dtype = np.dtype(encoder.dtype).type
         encoder._check_parameters()
         for kind in {feature.get("kind") for feature in state["features"] if feature is not None} - set(KINDS):
             raise InputError(f"must be one of {sorted(KINDS)}, as state() writes.", argument="kind", value=kind)

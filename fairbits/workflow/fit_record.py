@@ -12,7 +12,7 @@ from fairbits.encoding import GroupEncoder
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.estimators.concerns import conditional_entropy
 from fairbits.information import information_sandwich, neuronwise_information
-from fairbits.report.report_folder import FORMAT
+from fairbits.report.page import FORMAT
 from fairbits.storage import versions
 from fairbits.tables.task import Task
 from fairbits.workflow.fit_task import Fit, FitOptions

@@ -12,12 +12,12 @@ from fairbits.estimators import SaturatedPenaltyWarning, Schedule, VanishedClass
 from fairbits.report.wording import ASSUMPTIONS, at_least, at_most, model_card, summary, verdict
 from fairbits.tables.task import make_task
 from fairbits.workflow import fit_task as fitting
-from fairbits.workflow.alternatives import PATH, STRENGTHS, Contest, group_numbers
+from fairbits.workflow.alternatives import Contest, group_numbers
 from fairbits.workflow.fit_record import fit_record
 from fairbits.workflow.fit_task import STEPS, FitOptions, fit_task
 
 BRIEF = {"code_size": 3, "max_epochs": 3}
-GAMMAS = (0.0, 0.9)
+GAMMAS, STRENGTHS, OTHERS = (0.0, 0.9), (0.1, 0.9), (0.0, 0.5)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,8 @@ def task():
 def certified(task):
     steps = []
     options = FitOptions(max_disparity=0.9, **BRIEF)
-    return fit_task(task, options, lambda *step: steps.append(step), gammas=GAMMAS), options, steps
+    fit = fit_task(task, options, lambda *step: steps.append(step), gammas=GAMMAS, strengths=STRENGTHS)
+    return fit, options, steps
 
 
 def test_a_loose_limit_is_certified(certified, task):
@@ -135,7 +136,7 @@ def test_a_part_without_a_class_or_a_group_is_told_before_training(task):
 
 
 def test_an_impossible_limit_is_refused_with_the_safest_model(task):
-    fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF), gammas=GAMMAS)
+    fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF), gammas=GAMMAS, strengths=(0.5,))
     assert not fit.certified
     assert "No model could be certified to a disparity of at most 0.001" in fit.refusal
     assert fit.certificate.promise is None
@@ -143,17 +144,10 @@ def test_an_impossible_limit_is_refused_with_the_safest_model(task):
     assert fit.model[-1].gamma == fit.alternatives[0].gamma  # of a path that begins with the safest
 
 
-def test_a_fixed_gamma_has_a_certificate_and_no_promise(task):
-    fit = fit_task(task, FitOptions(gamma=0.2, **BRIEF))
-    assert fit.model[-1].gamma == 0.2
-    assert fit.certificate.promise is None
-    assert fit.certified
-    assert not fit.tested
-    path = {a.gamma: a.chosen for a in fit.alternatives if a.name == "BinaryMI"}
-    assert path == {0.2: True, **dict.fromkeys(PATH, False)}
+@pytest.fixture(scope="module")
+def fixed(task):
+    """Return a fit of a given gamma in which every part warns of something."""
 
-
-def test_only_the_chosen_model_is_minded_and_vanished_classes_by_the_test_rows(task, monkeypatch):
     def warns(name, category, words):
         original = getattr(fitting, name)
 
@@ -161,12 +155,27 @@ def test_only_the_chosen_model_is_minded_and_vanished_classes_by_the_test_rows(t
             warnings.warn(words, category, stacklevel=2)
             return original(*arguments)
 
-        monkeypatch.setattr(fitting, name, loud)
+        patch.setattr(fitting, name, loud)
 
-    warns("_plain", SaturatedPenaltyWarning, "of the unmitigated model")
-    warns("_fit_gamma", VanishedClassWarning, "of the training rows")
-    warns("_fit_gamma", SaturatedPenaltyWarning, "of the chosen model")
-    concerns = " ".join(fit_task(task, FitOptions(gamma=0.2, **BRIEF)).concerns)
+    with pytest.MonkeyPatch.context() as patch:
+        warns("_plain", SaturatedPenaltyWarning, "of the unmitigated model")
+        warns("_fit_gamma", VanishedClassWarning, "of the training rows")
+        warns("_fit_gamma", SaturatedPenaltyWarning, "of the chosen model")
+        return fit_task(task, FitOptions(gamma=0.2, **BRIEF), strengths=(0.5,), others=OTHERS)
+
+
+def test_a_fixed_gamma_has_a_certificate_and_no_promise(fixed):
+    fit = fixed
+    assert fit.model[-1].gamma == 0.2
+    assert fit.certificate.promise is None
+    assert fit.certified
+    assert not fit.tested
+    path = {a.gamma: a.chosen for a in fit.alternatives if a.name == "BinaryMI"}
+    assert path == {0.2: True, **dict.fromkeys(OTHERS, False)}
+
+
+def test_only_the_chosen_model_is_minded_and_vanished_classes_by_the_test_rows(fixed):
+    concerns = " ".join(fixed.concerns)
     assert "of the chosen model Try a smaller --code-size." in concerns
     assert "of the unmitigated model" not in concerns
     assert "of the training rows" not in concerns
