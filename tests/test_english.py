@@ -24,7 +24,7 @@ RETIRED = re.compile(
     re.IGNORECASE,
 )
 WHO = "anyone|anybody|someone|somebody|everyone|everybody|people|those|person|colleague|recipient"
-ALLOWED = re.compile(rf"({WHO}) who ", re.IGNORECASE)
+ALLOWED = re.compile(rf"({WHO}) who |{{\w+", re.IGNORECASE)  # names in braces are filled in
 
 
 def sentences(file: Path) -> list[str]:
