@@ -19,8 +19,7 @@ from fairbits import datasets
 from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
-from fairbits.estimators.held_out import held_out_scores, stratified_folds
-from fairbits.estimators.information_plane import information_plane
+from fairbits.estimators.diagnostics import held_out_scores, information_plane, stratified_folds
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
 from fairbits.metrics import auc, random_guess_distance

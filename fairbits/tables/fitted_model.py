@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.encoding.column_features import Feature
+from fairbits.encoding.columns import Feature
 from fairbits.errors import InputError
 from fairbits.modelfile import load
 

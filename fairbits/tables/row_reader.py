@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding.column_features import CategoryFeature, Feature
-from fairbits.encoding.columns import as_codes, as_numbers, column_kind, label
-from fairbits.encoding.sensitive import SensitiveColumn
+from fairbits.encoding.columns import CategoryFeature, Feature, as_codes, as_numbers, column_kind, label
+from fairbits.encoding.group_encoder import SensitiveColumn
 from fairbits.errors import InputError
 from fairbits.tables.fitted_model import FittedModel
 from fairbits.tables.table_file import DATE_SHARE, TableFile, as_dates, no_column

@@ -12,7 +12,7 @@ from fairbits.tables.table_file import TableFile
 from fairbits.workflow.recertify import CONFIRMED, recertify
 
 BRIEF = {"max_epochs": 2, "schedule": Schedule(min_steps=0), "random_state": 0}
-pytestmark = pytest.mark.filterwarnings("ignore::fairbits.estimators.concerns.VanishedClassWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::fairbits.estimators.VanishedClassWarning")
 
 
 def people(n, seed):
