@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.errors import InputError
+from fairbits.lab.run_records import RUNS_FORMAT, append_record, commit, read_records, read_runs
 from fairbits.lab.run_settings import Settings
-from fairbits.storage import RUNS_FORMAT, append_record, commit, read_records, read_runs, versions
+from fairbits.storage import versions
 
 COMMIT = commit()  # at the start: later commits are not the code that runs
 OPTIONAL = ("optuna",) if find_spec("optuna") else ()  # results depend on its version, too
@@ -99,15 +100,8 @@ class Folder:
             yield
 
 
-def reproduce(
-    runs: Sequence[Any],
-    folder: Folder,
-    *,
-    workers: int = 1,
-    watch: Watch | None = None,
-    track: Callable[[Record], None] | None = None,
-) -> list[Record]:
-    """Execute the runs of a plan that have no record, and return the records of all.
+def reproduce(runs: Sequence[Any], folder: Folder, **options: Any) -> list[Record]:
+    """Execute the runs of a plan that have no record, and return the records of all; options are those of `finish`.
 
     You can interrupt it at any time: a search resumes after its last batch of trials.
     """
@@ -121,7 +115,7 @@ def reproduce(
         if hasattr(run, "method"):
             estimator_of(run.method)
     folder.trials.mkdir(parents=True, exist_ok=True)
-    return finish(runs, partial(execute_alone, trials=folder.trials), folder, workers=workers, watch=watch, track=track)
+    return finish(runs, partial(execute_alone, trials=folder.trials), folder, **options)
 
 
 def finish(

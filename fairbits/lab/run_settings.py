@@ -63,7 +63,7 @@ class Run(Settings):
     def _settings_agree(self) -> Self:
         fold, folds = getattr(self, "fold", 0), getattr(self, "folds", 2)
         if fold >= folds:
-            raise InputError(f"is none of {folds} folds, which are counted from 0.", argument="fold", value=fold)
+            raise InputError(f"is not one of the {folds} folds, which are counted from 0.", argument="fold", value=fold)
         if getattr(self, "sampler", "tpe") == "gp" and getattr(self, "trials_at_once", 1) > 1:
             raise InputError(
                 "takes one trial at a time.", argument="sampler", value="gp", remedy="Set trials_at_once=1."
@@ -142,13 +142,7 @@ class Images(Run):
     seed: int = 0
 
 
-KINDS: dict[str, type[Run]] = {
-    "reference": Reference,
-    "search": Search,
-    "strengths": Strengths,
-    "plane": Plane,
-    "images": Images,
-}
+KINDS: dict[str, type[Run]] = {kind.__name__.lower(): kind for kind in (Reference, Search, Strengths, Plane, Images)}
 AnyRun = Annotated[Reference | Search | Strengths | Plane | Images, Field(discriminator="kind")]
 RUN: TypeAdapter[Any] = TypeAdapter(AnyRun)
 

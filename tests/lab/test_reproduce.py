@@ -224,7 +224,7 @@ def test_two_at_once_in_one_folder_are_one_too_many(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["german"], "'german' is no experiment: use one of adult"),
+        (["german"], "'german' is not a plan: use one of adult"),
         (["compas", "--set", "epoch: 3"], "--set takes NAME=VALUE"),
         (["compas", "--set", "epohcs=3"], "No run of compas has a setting ['epohcs']"),
         (["compas", "--set", 'dataset="german"'], "'compas', 'adult' or 'bank'"),
