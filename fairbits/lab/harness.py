@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.errors import InputError
+from fairbits.lab.run_records import RUNS_FORMAT, append_record, commit, read_records, read_runs
 from fairbits.lab.run_settings import Settings
-from fairbits.storage import RUNS_FORMAT, append_record, commit, read_records, read_runs, versions
+from fairbits.storage import versions
 
 COMMIT = commit()  # at the start: later commits are not the code that runs
 OPTIONAL = ("optuna",) if find_spec("optuna") else ()  # results depend on its version, too

@@ -19,8 +19,7 @@ from fairbits import datasets
 from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
-from fairbits.estimators.held_out import held_out_scores, stratified_folds
-from fairbits.estimators.information_plane import information_plane
+from fairbits.estimators.diagnostics import held_out_scores, information_plane, stratified_folds
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
 from fairbits.metrics import auc, random_guess_distance
@@ -93,7 +92,7 @@ def _estimator_class(name: str) -> Any:
         raise InputError(problem, argument="estimator", value=name) from None
     found = [getattr(home, own) for home in homes if hasattr(getattr(home, own, None), "fit")]
     if not found:
-        problem = "is no estimator of fairbits; one of your own is named 'module:Class'."
+        problem = "is not an estimator of fairbits; name your own as 'module:Class'."
         raise InputError(problem, argument="estimator", value=name)
     return found[0]
 

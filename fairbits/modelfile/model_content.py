@@ -21,8 +21,8 @@ from torch import Tensor
 import fairbits
 from fairbits.certificate import Certificate
 from fairbits.encoding import GroupEncoder, SeenRows, TableEncoder
-from fairbits.encoding.column_features import Feature
-from fairbits.encoding.sensitive import SensitiveColumn
+from fairbits.encoding.columns import Feature
+from fairbits.encoding.group_encoder import SensitiveColumn
 from fairbits.estimators import CertifiedClassifier, InvariantClassifier, Schedule, check_settings
 from fairbits.modelfile.sealed_folder import need
 
@@ -72,6 +72,7 @@ class TableState(State):
     output: Output
 
     def build(self, _: ReadWeights) -> TableEncoder:
+        need(self.parameters.get("dtype") in ("float32", "float64"), "the dtype is neither float32 nor float64")
         names, features = self.feature_names_in, self.features
         names = [f"x{i}" for i in range(len(features))] if names is None else names
         need(len(names) == len(features), f"{len(names)} feature names for {len(features)} features")

@@ -143,7 +143,7 @@ def _precision(audit: dict[str, Any]) -> str:
 
 
 def _training_rows(models: list[dict[str, Any]]) -> str:
-    """Say which models were trained on fewer rows than the others."""
+    """Name the models that were trained on fewer rows than the others."""
     most = max(model["rows"] for model in models)
     fewer = {known_as(model["name"]): model["rows"] for model in models if model["rows"] < most}
     text = TEXTS["frontier"]["fewer_rows" if fewer else "same_rows"]
@@ -197,11 +197,11 @@ def guarantee(record: Record) -> Section:
     """Say what is guaranteed, on which assumptions, and what is not."""
     certificate = record.get("certificate") or record["audit"].get("certificate")
     if not certificate:
-        return section("promise")
-    refused = () if record.get("certified", True) else (TEXTS["promise"]["refused"],)
+        return section("guarantee")
+    refused = () if record.get("certified", True) else (TEXTS["guarantee"]["refused"],)
     not_covered = tuple(line[:1].upper() + line[1:] for line in certificate["does_not_cover"])
-    lists = (("Assumptions", TEXTS["promise"]["assumptions"]), ("Not covered", not_covered))
-    return section("promise", text=(*refused, certificate["covers"]), lists=lists)
+    lists = (("Assumptions", TEXTS["guarantee"]["assumptions"]), ("Not covered", not_covered))
+    return section("guarantee", text=(*refused, certificate["covers"]), lists=lists)
 
 
 def data(record: Record) -> Section:

@@ -23,7 +23,7 @@ def read_texts(file: Path) -> dict[str, Any]:
 
 
 TEXTS = read_texts(Path(__file__).parent / "texts.toml")
-ASSUMPTIONS = TEXTS["promise"]["assumptions"]
+ASSUMPTIONS = TEXTS["guarantee"]["assumptions"]
 
 
 def known_as(name: str) -> str:

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding.column_features import CategoryFeature, Feature
-from fairbits.encoding.columns import as_codes, as_numbers, column_kind, label
-from fairbits.encoding.sensitive import SensitiveColumn
+from fairbits.encoding.columns import CategoryFeature, Feature, as_codes, as_numbers, column_kind, label
+from fairbits.encoding.group_encoder import SensitiveColumn
 from fairbits.errors import InputError
 from fairbits.tables.fitted_model import FittedModel
 from fairbits.tables.table_file import DATE_SHARE, TableFile, as_dates, no_column
@@ -64,10 +63,10 @@ class RowReader:
             more = f" and {len(values) - NAMED_VALUES} more" if len(values) > NAMED_VALUES else ""
             notes.append(
                 f"{name} has values the model has not seen in its fit: {shown}{more}, in {values.total():,} of "
-                f"{self.rows:,} rows; they count as none of those it knows."
+                f"{self.rows:,} rows; it treats them as unknown."
             )
         empty = [name for name in self.model.columns if not self._present[name]]
-        return notes + [f"{name} is missing in every row; the model takes its usual value." for name in empty]
+        return notes + [f"{name} is missing in every row; the model fills in its usual value." for name in empty]
 
     def _column(self, column: pd.Series, feature: Feature) -> pd.Series:
         """Return a column as the kind it was in the fit."""

@@ -14,8 +14,7 @@ import fairbits
 from fairbits.auditing.probes import score_intervals
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import BinaryMIClassifier, fit_stack
-from fairbits.estimators.held_out import held_out_scores
-from fairbits.estimators.information_plane import information_plane
+from fairbits.estimators.diagnostics import held_out_scores, information_plane
 from fairbits.tables.task import Task
 
 RIVALS = ("Parity", "HSIC")

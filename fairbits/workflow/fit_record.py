@@ -10,8 +10,7 @@ import torch
 
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
-from fairbits.estimators.concerns import conditional_entropy
-from fairbits.information import information_sandwich, neuronwise_information
+from fairbits.information import information_sandwich, neuronwise_information, share_entropy
 from fairbits.report.page import FORMAT
 from fairbits.storage import versions
 from fairbits.tables.task import Task
@@ -80,9 +79,10 @@ def _bits(fit: Fit, task: Task) -> list[dict[str, Any]]:
     columns += [(name, "sensitive", number) for name, number, _ in _sensitive_columns(task, s)]
     found = []
     for name, role, number in columns:
-        groups = torch.from_numpy(np.unique(number, return_inverse=True)[1])
+        _, numbers, counts = np.unique(number, return_inverse=True, return_counts=True)
+        groups = torch.from_numpy(numbers)
         lower, joint = information_sandwich(theta, groups, generator=torch.Generator().manual_seed(0))
-        whole = {"joint": float(joint), "lower": float(lower), "entropy": conditional_entropy(number[:, None])}
+        whole = {"joint": float(joint), "lower": float(lower), "entropy": share_entropy(counts / len(number))}
         each = neuronwise_information(theta, groups).tolist()
         found.append({"about": name, "role": role, "each": each, **whole})
     return found

@@ -16,10 +16,10 @@ from sklearn.base import clone
 
 from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
-from fairbits.estimators.held_out import held_out_scores
+from fairbits.estimators.diagnostics import held_out_scores
+from fairbits.lab.run_records import append_record, read_records
 from fairbits.lab.tuning.search_space import Objective, distributions, settings_of
 from fairbits.metrics.gaps import prediction_scores
-from fairbits.storage import append_record, read_records
 
 STARTUP_TRIALS = 10  # chosen at random, before the sampler starts to learn
 PRUNING_TRIALS, PRUNING_EPOCHS = 16, 20  # trials before the first is stopped early; epochs between decisions
