@@ -40,10 +40,10 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("fairbits-model"),
     max_disparity: Annotated[
         float | None,
-        typer.Option(help="Largest difference in rates between groups to certify.", show_default="0.1 if no limit"),
+        typer.Option(help="Limit on the disparity, the difference in rates.", show_default="0.1 if no limit"),
     ] = None,
     max_information: Annotated[
-        float | None, typer.Option(help="Largest leakage about the groups to certify, in bits.")
+        float | None, typer.Option(help="Limit on the leakage about the groups, in bits.")
     ] = None,
     gamma: Annotated[
         float | None, typer.Option(min=0, max=1, help="Weight of the protection, instead of a limit.")

@@ -23,9 +23,9 @@ COLUMNS = {
     "auc": "AUC avg.",
 }
 EXPLANATION = (
-    "AUC, GPA, AUDC and information are of one code per person, on rows left out of training (the columns were scaled "
-    "on all rows); with few rows the information is overestimated. AUC avg. averages the prediction over many codes: "
-    "more accurate, but the information of one code does not cover it."
+    "AUC, GPA, AUDC and leakage are of one code per person, on rows left out of training (the columns were scaled "
+    "on all rows); with few rows the leakage is overestimated. AUC avg. averages the prediction over many codes: "
+    "more accurate, but the leakage of one code does not cover it."
 )
 
 

@@ -31,16 +31,6 @@ Work = Callable[[Any], dict[str, Any]]  # job -> result; a function of a module,
 Watch = Callable[[list[Any], list[Any], int], None]  # (waiting, running, finished)
 
 
-class KilledWorkerError(InputError):
-    """The system ended a worker process, usually because memory ran out."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "A worker process was ended from outside, most likely because memory ran out. Finished work is kept.",
-            remedy="Start again to continue, with fewer workers if needed.",
-        )
-
-
 class Folder:
     """The records of finished jobs, and the trials of searches.
 
@@ -164,7 +154,10 @@ def _do(jobs: list[Any], work: Work, workers: int, watch: Watch, keep: Callable[
                     keep(running.pop(future), *future.result())
                 watch(waiting, list(running.values()), len(jobs) - len(waiting) - len(running))
         except BrokenProcessPool:
-            raise KilledWorkerError from None
+            problem = (
+                "A worker process was ended from outside, most likely because memory ran out. Finished work is kept."
+            )
+            raise InputError(problem, remedy="Start again to continue, with fewer workers if needed.") from None
         except BaseException:
             hold.close()  # a fit does not hear of the pool's shutdown
             raise

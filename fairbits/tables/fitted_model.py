@@ -18,11 +18,11 @@ MANIFEST, AUDIT, INNER = "manifest.json", "audit.json", "model"
 
 @dataclass(frozen=True)
 class Limit:
-    """What was promised of a model, or proved of it by a certificate, for the codes of so many draws per person."""
+    """The limits that a model is certified to, or else the bounds of its certificate, for so many draws per person."""
 
     total_variation: dict[str, float]  # of every coded sensitive column
-    information: float | None  # only if promised
-    of_class: bool  # the promise is for the predicted class, too
+    information: float | None  # only if it is guaranteed
+    of_class: bool  # the guarantee is for the predicted class, too
     promised: bool
     draws: int
 
@@ -111,7 +111,7 @@ def open_model(path: Path) -> FittedModel:
 
 
 def _limit(certificate: dict[str, Any], asked: dict[str, Any]) -> Limit:
-    """Return what was promised, or else what the certificate bounds."""
+    """Return the certified limits, or else the bounds of the certificate."""
     promised = certificate["promise"] is not None
     bounds = {b["column"]: b["total_variation"] for b in certificate["bounds"] if b["label"] is None}
     most = asked["max_disparity"]

@@ -63,10 +63,10 @@ class RowReader:
             more = f" and {len(values) - NAMED_VALUES} more" if len(values) > NAMED_VALUES else ""
             notes.append(
                 f"{name} has values the model has not seen in its fit: {shown}{more}, in {values.total():,} of "
-                f"{self.rows:,} rows; they count as none of those it knows."
+                f"{self.rows:,} rows; it treats them as unknown."
             )
         empty = [name for name in self.model.columns if not self._present[name]]
-        return notes + [f"{name} is missing in every row; the model takes its usual value." for name in empty]
+        return notes + [f"{name} is missing in every row; the model fills in its usual value." for name in empty]
 
     def _column(self, column: pd.Series, feature: Feature) -> pd.Series:
         """Return a column as the kind it was in the fit."""

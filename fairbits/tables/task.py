@@ -188,7 +188,7 @@ def split_groups(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[str, 
     if small and s.shape[1] > 1:
         sizes = _sizes(s, "each")
         listed = "; ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
-        notes.append(f"Each sensitive column is on its own: nothing can be estimated for {listed}.")
+        notes.append(f"Each sensitive column is protected on its own; these combinations are too small: {listed}.")
     return "each" if small else "intersection", sizes, notes
 
 

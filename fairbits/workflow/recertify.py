@@ -41,7 +41,7 @@ class Compared:
 
     column: str
     of: str  # code or class
-    what: str  # gap or information
+    what: str  # disparity or information
     said: float  # the earlier limit
     at_least: float
     at_most: float
@@ -135,7 +135,7 @@ def _compare(
             above = next(b for b in bounds.bounds if b.column == title)
             if title in limit.total_variation:
                 said = limit.total_variation[title]
-                found.append(Compared(title, of, "gap", said, below.total_variation, above.total_variation))
+                found.append(Compared(title, of, "disparity", said, below.total_variation, above.total_variation))
             if limit.information is not None:
                 said = limit.information
                 found.append(Compared(title, of, "information", said, below.information, above.information))
@@ -143,7 +143,7 @@ def _compare(
 
 
 def _searched(model: FittedModel, theta: torch.Tensor, draws: int) -> Release:
-    """Return what is searched for a gap: all words, or if there are too many, the class that the head reads."""
+    """Return where a disparity is searched for: all words, or if there are too many, the class that the head reads."""
     n, m = theta.shape[0], theta.shape[1] * draws
     if m <= MAX_BITS and n * 2**m <= EXACT_WORK:
         return Release(draws)

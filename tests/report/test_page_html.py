@@ -21,7 +21,7 @@ from fairbits.lab.run_records import append_record
 from fairbits.report import charts as looks
 from fairbits.report.page import record_page
 
-SECTIONS = ["verdict", "frontier", "attacks", "promise", "data", "bits", "scores", "learning", "plane", "words"]
+SECTIONS = ["verdict", "frontier", "attacks", "guarantee", "data", "bits", "scores", "learning", "plane", "words"]
 CSS = (Path(looks.__file__).parent / "style.css").read_text()
 
 

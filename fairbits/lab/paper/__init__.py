@@ -120,7 +120,7 @@ def _opening(records: list[Record]) -> Section:
         "made": sorted({record["made"]["date"] for record in records if "made" in record}),
     }
     shown = tuple((term, ", ".join(texts)) for term, texts in facts.items() if texts)
-    lists = (("What is not promised", NOTES["page"]["not_promised"]),)
+    lists = (("What is not guaranteed", NOTES["page"]["not_guaranteed"]),)
     return Section("opening", TITLE, text=(NOTES["page"]["text"],), facts=shown, lists=lists)
 
 
