@@ -8,8 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from fairbits.commands.arguments import AsJson
-from fairbits.commands.progress import waiting
+from fairbits.commands.terminal import AsJson, waiting
 
 SIZES = (4_000, 16_000, 64_000)
 EPOCHS, COLUMNS, CODE_SIZE = 3, 20, 12

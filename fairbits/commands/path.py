@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from enum import StrEnum, auto
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fairbits.commands.arguments import AsJson, ShippedTable
-from fairbits.commands.progress import advancing
+from fairbits.commands.terminal import AsJson, ShippedTable, advancing
 from fairbits.storage import file_errors
 
 COLUMNS = {
@@ -27,13 +26,7 @@ EXPLANATION = (
     "on all rows); with few rows the information is overestimated. AUC avg. averages the prediction over many codes: "
     "more accurate, but the information of one code does not cover it."
 )
-
-
-class Method(StrEnum):
-    """The methods with a gamma."""
-
-    mi = auto()
-    bernoulli = auto()
+Method = StrEnum("Method", ["mi", "bernoulli"])
 
 
 def path(
@@ -71,13 +64,9 @@ def path(
     )
     # On a busy machine the threads of one step wait for each other, ten times as long as one thread takes.
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
-    estimator = {Method.mi: BinaryMIClassifier, Method.bernoulli: BinaryBernoulliClassifier}[method]
-    path = TradeoffPath(
-        estimator(code_size=code_size, random_state=seed),
-        np.linspace(0, 1, gammas).round(4).tolist(),
-        cv=folds,
-        random_state=seed,
-    )
+    estimator = {"mi": BinaryMIClassifier, "bernoulli": BinaryBernoulliClassifier}[method]
+    strengths = np.linspace(0, 1, gammas).round(4).tolist()
+    path = TradeoffPath(estimator(code_size=code_size, random_state=seed), strengths, cv=folds, random_state=seed)
     with advancing() as show:
         path.on_epoch = lambda done, most: show(done, most, f"training {(folds + 1) * gammas} models")
         X = np.asarray(TableEncoder().fit_transform(data.X))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fairbits.commands.arguments import AsJson
+from fairbits.commands.terminal import AsJson
 from fairbits.errors import MissingExtraError
 from fairbits.storage import file_errors
 

@@ -1,19 +1,14 @@
 """`fairbits reproduce`: run what is missing of the paper's experiments, then write tables and figures."""
 
-from enum import StrEnum, auto
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fairbits.commands.arguments import AsJson
-from fairbits.commands.failures import INTERRUPTED
+from fairbits.commands.terminal import INTERRUPTED, AsJson
 
-
-class Tracker(StrEnum):
-    """Where records may be copied to."""
-
-    wandb = auto()
+Tracker = StrEnum("Tracker", ["wandb"])  # where records may be copied to
 
 
 def reproduce(

@@ -1,17 +1,20 @@
 """Errors and warnings in the words of the command line: columns and options in place of Python's parameters."""
 
 import re
+import warnings
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairbits.auditing import Audit
 
 DATA = {"X": "The table", "y": "The label", "sensitive_features": "The sensitive column"}
-OPTIONS = {
-    "max_epochs": "--epochs",
-    "n_bins": "--bins",
-}  # others have the parameter's own name
+OPTIONS = {"max_epochs": "--epochs", "n_bins": "--bins"}  # others have the parameter's own name
 PYTHON = re.compile(r"\b\w+=|\w\(|\b[a-z]+_[a-z_]+\b")  # a remedy in Python's words helps nobody on the command line
 CALIBRATION_SHARE = 0.24  # of a table's rows
 AGAIN = "--again to draw new ones, which the certificate does not cover."
+NO_TASK = "the scores need a model (--model) and its label (--label)."
 
 
 def _more_rows(error: Any) -> str:
@@ -58,3 +61,17 @@ def worded(error: Any) -> str:
         about = f"{OPTIONS.get(error.argument, '--' + error.argument.replace('_', '-'))} {error.value}"
     remedy = REMEDIES.get(type(error).__name__, "" if PYTHON.search(error.remedy) else error.remedy)
     return f"{about} {error.problem} {remedy(error) if callable(remedy) else remedy}".strip()
+
+
+def audit_in_words(*what: Any, **options: Any) -> tuple["Audit", list[Warning]]:
+    """Audit, and return the record with its concerns in the words of the command line, and the concerns themselves."""
+    from fairbits.auditing import audit  # here, as errors are worded without it
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = audit(*what, **options)
+    concerns = [w.message for w in caught if isinstance(w.message, Warning)]
+    words = {str(concern): worded(concern) for concern in concerns}
+    unavailable = found.unavailable | ({"task": NO_TASK} if "task" in found.unavailable else {})
+    said = tuple(words.get(str(concern), str(concern)) for concern in found.concerns)
+    return replace(found, concerns=said, unavailable=unavailable), concerns

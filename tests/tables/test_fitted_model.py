@@ -1,15 +1,57 @@
-"""New rows are read as those of the fit were."""
+"""Models in folders, and new rows as they read them; a sentence for each that cannot be used."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
 
-from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.tables.fitted_model import FittedModel
-from fairbits.tables.row_reader import RowReader, known_groups
+from fairbits import BinaryMIClassifier, CertifiedClassifier, Schedule, TableEncoder, VanillaClassifier, save
+from fairbits.commands.release_codes import Files
+from fairbits.encoding import GroupEncoder
+from fairbits.tables.fitted_model import FittedModel, RowReader, known_groups, open_model
 from fairbits.tables.table_file import TableFile
+from fairbits.workflow.table_checks import CONFIRMED, recertify
+
+BRIEF = {"max_epochs": 2, "schedule": Schedule(min_steps=0), "random_state": 0}
+VANISHED = pytest.mark.filterwarnings("ignore::fairbits.estimators.concerns.VanishedClassWarning")
+
+
+def people(n, seed):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"a": rng.normal(size=n), "kind": rng.choice(["x", "y"], n), "sex": rng.choice(["F", "M"], n)})
+    return frame, (frame.a > 0).to_numpy().astype(int)
+
+
+@VANISHED
+def test_a_certified_model_brings_its_promise(tmp_path):
+    X, y = people(2000, 0)
+    method = make_pipeline(TableEncoder(), BinaryMIClassifier(code_size=3, **BRIEF))
+    model = CertifiedClassifier(method, max_disparity=0.5, gammas=(0.5,), random_state=0)
+    save(model.fit(X[["a", "kind"]], y, sensitive_features=X[["sex"]]), tmp_path / "model")
+    opened = open_model(tmp_path)
+    assert opened.limit.promised
+    assert opened.limit.total_variation == {"sex": 0.5}
+    people(1000, 1)[0].to_csv(tmp_path / "new.csv", index=False)
+    found = recertify(opened, TableFile(tmp_path / "new.csv"))
+    assert found.verdict == CONFIRMED
+    assert [(c.of, c.what) for c in found.compared] == [("code", "gap"), ("class", "gap")]
+    released, _ = Files(tmp_path, tmp_path / "new.csv", tmp_path / "bits.csv").release()
+    assert (len(released), released.covered) == (1000, True)
+
+
+@VANISHED
+def test_models_that_cannot_be_used_here_say_why(tmp_path):
+    X, y = people(300, 0)
+    save(VanillaClassifier(**BRIEF).fit(X[["a"]].to_numpy(), y), tmp_path / "numbers")
+    with pytest.raises(ValueError, match="without a table's column names"):
+        open_model(tmp_path / "numbers")
+    save(make_pipeline(TableEncoder(), VanillaClassifier(**BRIEF)).fit(X[["a", "kind"]], y), tmp_path / "plain")
+    with pytest.raises(ValueError, match="a VanillaClassifier, which has no random code"):
+        open_model(tmp_path / "plain").need_code()
+    with pytest.raises(ValueError, match="was fitted without sensitive columns"):
+        _ = open_model(tmp_path / "plain").groups
 
 
 def test_typed_columns_of_a_parquet_file_are_read_as_in_the_fit(tmp_path):
