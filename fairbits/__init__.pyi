@@ -1,8 +1,8 @@
 # The one list of public names: the package loads each when it is first used, type checkers read it here.
 # A new method is one file and one line here.
-from .auditing.audit_record import Audit as Audit
+from .auditing.auditor import Audit as Audit
 from .auditing.auditor import audit as audit
-from .certificate.certificate_record import Certificate as Certificate
+from .certificate.certification import Certificate as Certificate
 from .certificate.certification import certify as certify
 from .certificate.releasing import release as release
 from .encoding.table_encoder import TableEncoder as TableEncoder

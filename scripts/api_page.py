@@ -17,7 +17,8 @@ method its own settings are shown; its base has the others.
 """
 MODULES = {  # in reading order; a name stands where it is first met
     "fairbits": "Methods, and what goes around them.",
-    "fairbits.information": "What a code reveals, in bits: torch functions. [theory.md](theory.md) has the formulas.",
+    "fairbits.information": "What a code reveals, in bits: torch functions; `**weighing` are `weights=None`, "
+    "`prior=None` and `n_groups=None`. [theory.md](theory.md) has the formulas.",
     "fairbits.metrics": "Scores of predictions; of all but AUC and the objective less is better.",
     "fairbits.datasets": "Shipped tables, images, populations of known truth: [datasets.md](datasets.md).",
     "fairbits.nn": "Torch modules.",
@@ -39,9 +40,8 @@ def page() -> str:
 def section(module: str, about: str, seen: set[int]) -> str:
     """Return a table of the classes and functions of a module that no module before it has."""
     home = import_module(module)
-    things = [
-        thing for name in sorted(home.__all__, key=str.lower) if hasattr(thing := getattr(home, name), "__name__")
-    ]
+    names = getattr(home, "__all__", [name for name, thing in vars(home).items() if not inspect.ismodule(thing)])
+    things = [thing for name in sorted(names, key=str.lower) if hasattr(thing := getattr(home, name), "__name__")]
     rows = [row(thing) for thing in things if id(thing) not in seen]
     seen.update(map(id, things))
     return "\n".join([f"## {module}", "", about, "", "| | |", "|---|---|", *rows, ""])

@@ -1,20 +1,105 @@
 """One record of what a representation does and reveals: scores, information, certificate, probes, concerns."""
 
 import warnings
+from dataclasses import asdict, dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
-from fairbits.auditing.audit_record import Adversary, Audit, Leakage
-from fairbits.auditing.intervals import score_intervals
-from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes
-from fairbits.auditing.subject import Subject, read_subject
-from fairbits.certificate import certify_groups, check_fresh, column_titles, fitted_code
+from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes, score_intervals
+from fairbits.certificate import Certificate, certify
+from fairbits.certificate.certification import CodedRows, check_fresh, column_titles
+from fairbits.certificate.releasing import binary_digits, fitted_code
+from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
-from fairbits.estimators.concerns import conditional_entropy, worse_than_unmitigated
+from fairbits.estimators.concerns import worse_than_unmitigated
 from fairbits.estimators.held_out import held_out_scores
-from fairbits.information import information_sandwich, neuronwise_information
+from fairbits.information import information_sandwich, neuronwise_information, share_entropy
+
+MOST_CATEGORIES = 256
+REPEATS = 2  # rows per distinct value from which a representation is counted as a code
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """What the released representation reveals about one sensitive column, in bits."""
+
+    column: str
+    rows: dict[str, int]  # per group
+    entropy: float  # H(S), the most that can be revealed
+    each_bit: tuple[float, ...] | None  # I(T_i;S)
+    total: float | None  # their sum: neither above nor below the joint information in general
+    joint: float | None  # I(T;S) of these rows; above the population's in expectation
+    lower: float | None  # below the population's in expectation
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """How well the groups of a column can be guessed from the release: what a probe reaches, and what nobody can."""
+
+    column: str
+    reached: float  # the best probe of the release has at least this balanced accuracy, for all its probes together
+    by: str  # the probe
+    at_most: float | None  # certified for everyone
+    chance: float  # of guessing
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a representation does, what it reveals about the sensitive columns, and what is not known about it."""
+
+    subject: str
+    rows: int
+    confidence: float
+    task: dict[str, float] | None
+    intervals: dict[str, tuple[float, float]]  # of accuracy and AUC, for the model as it is
+    leakage: tuple[Leakage, ...]
+    certificate: Certificate | None
+    probes: tuple[ProbeResult, ...]
+    adversaries: tuple[Adversary, ...]
+    unavailable: dict[str, str]
+    concerns: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain lists, numbers and texts, ready for JSON."""
+        return {**asdict(self), "certificate": None if self.certificate is None else self.certificate.to_dict()}
+
+    def __str__(self) -> str:
+        lines = [f"Audit of {self.subject} on {self.rows} rows"]
+        if self.task:
+            ends = {name: f" [{low:.4f}, {high:.4f}]" for name, (low, high) in self.intervals.items()}
+            lines.append("Task: " + ", ".join(f"{name} {x:.4f}{ends.get(name, '')}" for name, x in self.task.items()))
+        for leak in self.leakage:
+            groups = ", ".join(f"{name} {n}" for name, n in leak.rows.items())
+            lines.append(f"Leakage about {leak.column} (H(S) = {leak.entropy:.4f} bits; rows: {groups})")
+            if leak.joint is not None:
+                lines.append(f"  whole code: {leak.joint:.4f} bits on these rows, {leak.lower:.4f} on held-out halves")
+            if leak.each_bit is not None:
+                bits = " ".join(f"{value:.4f}" for value in leak.each_bit)
+                lines.append(f"  each bit alone: {bits}; sum {leak.total:.4f}, which bounds nothing")
+        lines += [str(self.certificate)] if self.certificate else []
+        if self.probes:
+            lines.append(
+                f"Probes that try to recover S ({self.confidence:.0%} intervals; 'permuted': 95% of the AUCs with "
+                "permuted groups are below; 'shuffled': AUC after training on shuffled groups)"
+            )
+        for p in self.probes:
+            lines.append(
+                f"  {p.column:<12} {p.view:<10} {p.model:<10} AUC {p.auc:.4f} [{p.auc_low:.4f}, {p.auc_high:.4f}]  "
+                f"permuted {p.permuted_auc_high:.4f}  shuffled {p.shuffled_auc:.4f}  p {p.p_value:.3f}  balanced "
+                f"accuracy {p.balanced_accuracy:.4f} [{p.balanced_accuracy_low:.4f}, {p.balanced_accuracy_high:.4f}]"
+            )
+        for a in self.adversaries:
+            found = f"No probe beats chance ({a.chance:.4f}) at guessing {a.column}"
+            if a.reached > a.chance:
+                found = f"The probe {a.by} guesses {a.column} with a balanced accuracy of at least {a.reached:.4f}"
+            most = "nothing is certified" if a.at_most is None else f"nobody can exceed {a.at_most:.4f}"
+            lines.append(f"{found}; {most} ({self.confidence:.0%} confidence each).")
+        lines += [f"Not available, {name}: {reason}" for name, reason in self.unavailable.items()]
+        return "\n".join([*lines, *(f"Warning: {text}" for text in self.concerns)])
 
 
 def audit(
@@ -61,19 +146,28 @@ def audit(
     if unmitigated is not None and y is None:
         raise InputError("Comparing with an unmitigated model needs labels.", remedy="Please pass y.")
     subject = read_subject(estimator_or_representation, X, draws, random_state)
-    model, released = subject.model, subject.views[subject.released]
-    encoder = subject.group_encoder(sensitive_features)
-    groups = encoder.transform(sensitive_features, n_rows=len(released))
+    model, n = subject.model, len(subject.views[subject.released])
+    encoder = getattr(model, "group_encoder_", None)
+    encoder = encoder or GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=n)
+    groups = encoder.transform(sensitive_features, n_rows=n)
     columns = list(zip(groups.T, column_titles(encoder), encoder.names_, strict=True))
     leakage = tuple(_leakage(subject, *column, random_state) for column in columns)
-    certificate = None
+    certificate, most = None, {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         check_fresh(model, subject.X)
         if subject.law is not None:
             law, seeded = torch.from_numpy(subject.law), getattr(model, "random_state", None) is not None
-            certificate = certify_groups(law, encoder, sensitive_features, y=y, confidence=confidence, seeded=seeded)
-    results = [r for s, title, _ in columns for r in _probe(subject, s, title, probes, confidence, random_state)]
+            coded = CodedRows(law, encoder, seeded)
+            certificate = certify(coded, sensitive_features=sensitive_features, y=y, confidence=confidence)
+            most = {b.column: b.balanced_accuracy for b in certificate.bounds if b.label is None}
+    results, adversaries = [], []
+    for s, title, names in columns:
+        found = _probe(subject, s, title, probes, confidence, random_state)
+        best = max((r for r in found if r.view == subject.released), key=lambda r: r.proved_balanced_accuracy)
+        reached = best.proved_balanced_accuracy
+        adversaries.append(Adversary(title, reached, best.model, most.get(title), 1 / len(names)))
+        results += found
     concerns = [w.message for w in caught if isinstance(w.message, Warning)]
     concerns += model.concerns(subject.X, y, sensitive_features) if hasattr(model, "concerns") else []
     task, intervals = (None, {}) if model is None or y is None else _task(subject, np.asarray(y), groups, confidence)
@@ -82,16 +176,9 @@ def audit(
         concerns += worse_than_unmitigated(task, held_out_scores(plain, rows, np.asarray(y), groups), groups)
     for concern in concerns:
         warnings.warn(concern, stacklevel=2)
-    most = {} if certificate is None else {b.column: b.balanced_accuracy for b in certificate.bounds if b.label is None}
-    adversaries = []
-    for _, title, names in columns:
-        tried = [r for r in results if (r.column, r.view) == (title, subject.released)]
-        best = max(tried, key=lambda r: r.proved_balanced_accuracy)
-        reached = best.proved_balanced_accuracy
-        adversaries.append(Adversary(title, reached, best.model, most.get(title), 1 / len(names)))
     return Audit(
         subject=subject.name,
-        rows=len(released),
+        rows=n,
         confidence=confidence,
         task=task,
         intervals=intervals,
@@ -102,6 +189,89 @@ def audit(
         unavailable=({} if task else {"task": "there are no labels."}) | subject.unavailable,
         concerns=tuple(map(str, concerns)),
     )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The representation in the forms the audit needs."""
+
+    name: str
+    views: dict[str, np.ndarray]  # what probes are given; the first is what is released
+    law: np.ndarray | None  # (n, bits) chances of bits that say the same as the release; None where there is no such
+    bits: np.ndarray | None  # (n, m) chances of the code's own bits
+    model: Any = None  # with predict_proba, for the task
+    X: Any = None  # rows as the model sees them
+    unavailable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def released(self) -> str:
+        """The name of the view that is released."""
+        return next(iter(self.views))
+
+
+def read_subject(source: Any, X: Any, draws: int, random_state: int) -> Subject:
+    """Return the subject of an audit, whatever it is."""
+    source, X = fitted_code(source, X)
+    name = type(source).__name__
+    if not (isinstance(draws, Integral) and draws >= 2):
+        raise InputError("must be a whole number of at least 2.", argument="draws", value=draws)
+    if hasattr(source, "__array__") or hasattr(source, "toarray") or isinstance(source, (list, tuple)):
+        if X is not None:
+            raise InputError("A representation is audited as it is.", remedy="Pass it alone, with X=None.")
+        return _given(source, "the representation", {"task": "a representation alone predicts nothing; audit a model."})
+    if X is None:
+        raise InputError("X is None, but a model is audited on rows.", remedy="Pass the rows as X.")
+    if hasattr(source, "code_probabilities"):
+        theta = source.code_probabilities(X)
+        rng = np.random.default_rng(random_state)
+        drawn = [(rng.random(theta.shape) < theta).astype(np.uint8) for _ in range(draws)]
+        views = {"one draw": drawn[0], f"{draws} draws": np.mean(drawn, axis=0), "theta": theta}
+        return Subject(name, views, theta, theta, source, X)
+    if not hasattr(source, "transform") and not hasattr(source, "predict_proba"):
+        raise InputError(f"{name} has neither transform nor predict_proba.", remedy="Pass what it computes instead.")
+    values = source.transform(X) if hasattr(source, "transform") else source.predict_proba(X)
+    if hasattr(source, "predict_proba"):
+        return _given(values, name, {}, model=source, X=X)
+    return _given(values, name, {"task": f"{name} has no predict_proba."}, X=X)
+
+
+def _given(values: Any, name: str, unavailable: dict[str, str], **model: Any) -> Subject:
+    """Read a table of values: a code if rows repeat, else real-valued."""
+    values = _numbers(values)
+    unavailable = unavailable | {"several draws, theta": "how the representation was drawn is not known."}
+    bits = values if np.isin(values, (0, 1)).all() else None
+    if bits is None:
+        unavailable["information of each bit"] = "the columns are not bits."
+    distinct, cell = np.unique(values, axis=0, return_inverse=True)
+    law: np.ndarray | None = None
+    if len(distinct) * REPEATS <= len(values):
+        law = binary_digits(cell.ravel(), len(distinct))
+    else:
+        reason = (
+            f"it has {len(distinct)} different values in {len(values)} rows, and continuous values cannot be "
+            "certified. Certify the decision (a score above a threshold), or use a fairbits code."
+        )
+        unavailable |= {"joint information": reason, "certificate": reason}
+    return Subject(name, {"as given": values}, law, bits, unavailable=unavailable, **model)
+
+
+def _numbers(values: Any) -> np.ndarray:
+    """Return a table of numbers that reveals the same: categories become a column each, or their number if many."""
+    table = values.to_pandas() if hasattr(values, "to_pandas") else values
+    table = table.toarray() if hasattr(table, "toarray") else table  # scipy's sparse matrices
+    if not hasattr(table, "columns") and np.ndim(table) not in (1, 2):
+        raise InputError(f"The representation has shape {np.shape(table)}.", remedy="Pass one row per person.")
+    columns = []
+    for _, column in pd.DataFrame(table).items():
+        if pd.api.types.is_numeric_dtype(column):
+            columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        else:
+            codes, names = pd.factorize(column, use_na_sentinel=False)
+            columns.append(np.eye(len(names))[codes] if len(names) <= MOST_CATEGORIES else codes)
+    numbers = np.column_stack(columns).astype(np.float64)
+    if not len(numbers) or not np.isfinite(numbers).all():
+        raise InputError("The representation is empty, or has missing or infinite values.", remedy="Fill or drop them.")
+    return numbers
 
 
 def _task(
@@ -129,15 +299,9 @@ def _leakage(subject: Subject, groups: np.ndarray, title: str, names: list[str],
     if subject.law is not None:
         generator = torch.Generator().manual_seed(random_state)
         lower, joint = map(float, information_sandwich(torch.from_numpy(subject.law), s, generator=generator))
-    return Leakage(
-        column=title,
-        rows={names[g]: int((groups == g).sum()) for g in present},
-        entropy=conditional_entropy(groups[:, None]),
-        each_bit=each,
-        total=None if each is None else sum(each),
-        joint=joint,
-        lower=lower,
-    )
+    rows, total = np.bincount(numbers), None if each is None else sum(each)
+    counts = {names[group]: int(n) for group, n in zip(present, rows, strict=True)}
+    return Leakage(title, counts, share_entropy(rows / len(groups)), each, total, joint, lower)
 
 
 def _probe(
@@ -149,6 +313,6 @@ def _probe(
         rows = rows[groups[rows].argsort(kind="stable")][np.linspace(0, len(rows) - 1, QUICK_ROWS).astype(np.int64)]
     rows = np.sort(rows[np.bincount(groups[rows])[groups[rows]] >= 2])
     s = np.unique(groups[rows], return_inverse=True)[1]
-    models = QUICK if probes == "quick" else FULL
-    options: dict[str, Any] = {"column": title, "models": models, "confidence": confidence, "random_state": seed}
+    options: dict[str, Any] = {"column": title, "models": {"quick": QUICK, "full": FULL}[probes]}
+    options |= {"confidence": confidence, "random_state": seed}
     return [r for view, Z in subject.views.items() for r in run_probes(Z[rows], s, view=view, **options)]

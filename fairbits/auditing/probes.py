@@ -1,4 +1,4 @@
-"""Probes: classifiers that try to recover the sensitive groups from a representation, scored on rows held out."""
+"""Probes, classifiers that try to recover the sensitive groups from a representation, and intervals of their scores."""
 
 import math
 import warnings
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
+from scipy.stats import binomtest, norm, rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -19,8 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
-from fairbits.auditing.intervals import auc_interval, balanced_accuracy_interval, macro_auc, one_vs_rest
-from fairbits.certificate.deviations import one_set_deviation
+from fairbits.certificate.confidence_bounds import one_set_deviation
 from fairbits.errors import InputError
 
 QUICK_ROWS = 20_000  # with these rows the quick probes take seconds
@@ -84,7 +83,6 @@ def run_probes(
     confidence: float = 0.95,
     n_permutations: int = 200,
     random_state: int = 0,
-    train: Any = None,
 ) -> list[ProbeResult]:
     """Train probes on half of the rows and score them on the other half, one result per probe.
 
@@ -96,7 +94,6 @@ def run_probes(
     models : names of `PROBES`
     confidence : of each interval on its own, and of the proved accuracies of all models together
     random_state : seed; the halves depend on it and the groups only, so views of the same rows are split alike
-    train : (n,) bool, True for the rows to train on; by default half of every group, drawn at random
 
     Examples
     --------
@@ -115,7 +112,7 @@ def run_probes(
     Z, s = check_array(Z, dtype=float), _checked_groups(groups)
     if len(Z) != len(s):
         raise InputError(f"Z has {len(Z)} rows and groups has {len(s)}.", remedy="Pass one group number per row.")
-    first = halves(s, random_state) if train is None else _checked_halves(train, s)
+    first = halves(s, random_state)
     data = Z[first], s[first], Z[~first], s[~first]
     together = 1 - (1 - confidence) / len(models)
     found = {name: _probe(name, *data, confidence, together, n_permutations, random_state) for name in models}
@@ -173,28 +170,90 @@ def _checked_groups(groups: Any) -> np.ndarray:
     s = np.asarray(groups)
     if s.ndim != 1 or not len(s) or s.dtype.kind not in "iu" or s.min() < 0:
         raise InputError(f"groups must be one column of numbers 0..K-1; it is {s.dtype} of shape {s.shape}.")
-    s = s.astype(np.int64)
-    counts = np.bincount(s)
-    if len(counts) < 2:
+    if not s.any():
         raise InputError("All rows are of group 0; a probe needs two groups.")
-    _check_counts(counts, 2, "rows")
+    s = s.astype(np.int64)
+    small = {group: n for group, n in enumerate(np.bincount(s).tolist()) if n < 2}
+    if small:
+        raise InputError(
+            "Probes train and test on rows of every group, but these groups have fewer than 2 rows, as {group: rows}: "
+            f"{small}.",
+            remedy="Merge them with other groups, or leave their rows out.",
+        )
     return s
 
 
-def _checked_halves(train: Any, s: np.ndarray) -> np.ndarray:
-    first = np.asarray(train)
-    if first.shape != s.shape or first.dtype != bool:
-        raise InputError(f"train must be bool of shape {s.shape}; it is {first.dtype} of shape {first.shape}.")
-    for half, name in ((first, "training rows"), (~first, "test rows")):
-        _check_counts(np.bincount(s[half], minlength=s.max() + 1), 1, name)
-    return first
+def one_vs_rest(posterior: np.ndarray) -> np.ndarray:
+    """Return a score of each group against the rest, (n, K); of two groups, exactly opposite ones."""
+    return posterior[:, 1:] * [-1, 1] if posterior.shape[1] == 2 else posterior
 
 
-def _check_counts(counts: np.ndarray, least: int, where: str) -> None:
-    small = {group: int(n) for group, n in enumerate(counts) if n < least}
-    if small:
-        raise InputError(
-            f"Probes train and test on rows of every group, but these groups have fewer than {least} {where}, as "
-            f"{{group: rows}}: {small}.",
-            remedy="Merge them with other groups, or leave their rows out.",
-        )
+def macro_auc(ranks: np.ndarray, groups: np.ndarray) -> float:
+    """Return the mean over groups of the AUC of a group against the rest, from ranks of the scores, (n, K).
+
+    >>> macro_auc(rankdata(one_vs_rest(np.array([[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])), axis=0), np.array([0, 0, 1]))
+    0.75
+    """
+    counts = np.bincount(groups)
+    sums = np.bincount(groups, weights=ranks[np.arange(len(groups)), groups])
+    return float(np.mean((sums - counts * (counts + 1) / 2) / (counts * (len(groups) - counts))))
+
+
+def auc_interval(scores: np.ndarray, groups: np.ndarray, confidence: float) -> tuple[float, float]:
+    """Return a two-sided confidence interval of the macro AUC of scores (n, K), for a probe that is given.
+
+    DeLong's variance, the sum over rows of (placement - AUC)^2 / rows^2, where a row's placement is the share of the
+    other side that it is ordered right with; for more than two groups a row counts with the sum of its terms against
+    every group. Each group is given two more rows, one with all placements 0 and one with 1, so that no interval has
+    zero width, nor is narrower than DeLong's.
+    """
+    k = scores.shape[1]
+    auc, terms, ends = 0.0, np.zeros(len(groups)), np.zeros((2, k))
+    for group, score in enumerate(scores.T):
+        own = groups == group
+        below = rankdata(score)  # rows of the other side below a row, ties counting half
+        for side in (own, ~own):
+            below[side] -= rankdata(score[side])
+        placement = np.where(own, below / np.sum(~own), 1 - below / np.sum(own))
+        mean, n = placement[own].mean(), own.sum()
+        auc += mean / k
+        terms += (placement - mean) / np.where(own, n, len(own) - n) / k
+        ends += np.array([[0 - mean], [1 - mean]]) / np.where(np.arange(k) == group, n, len(own) - n) / k
+    margin = norm.isf((1 - confidence) / 2) * math.sqrt(np.sum(terms**2) + np.sum(ends**2))
+    return max(float(auc - margin), 0.0), min(float(auc + margin), 1.0)
+
+
+def balanced_accuracy_interval(hits: np.ndarray, counts: np.ndarray, confidence: float) -> tuple[float, float]:
+    """Return a two-sided confidence interval of the mean over groups of hits / counts, (K,) each.
+
+    Wilson's interval in each group; the distances of its ends add in squares (Zou and Donner 2008).
+
+    >>> low, high = balanced_accuracy_interval(np.array([50, 50]), np.array([50, 50]), 0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.95, 1.0)
+    """
+    tests = [binomtest(int(k), int(n)) for k, n in zip(hits, counts, strict=True)]
+    rate, ends = hits / counts, np.array([test.proportion_ci(confidence, "wilson") for test in tests])
+    below, above = np.linalg.norm(ends - rate[:, None], axis=0) / len(counts)
+    return float(rate.mean() - below), float(rate.mean() + above)
+
+
+def score_intervals(probabilities: np.ndarray, labels: np.ndarray, confidence: float) -> dict[str, tuple[float, float]]:
+    """Return two-sided confidence intervals of the accuracy and the AUC of predicted probabilities (n, classes).
+
+    Wilson's for the accuracy, DeLong's for the AUC as in `auc_interval`, which is left out if a class has no rows.
+
+    Parameters
+    ----------
+    labels : (n,) numbers of the true classes
+
+    >>> found = score_intervals(np.array([[0.8, 0.2]] * 50 + [[0.3, 0.7]] * 50), np.arange(100) // 50, 0.95)
+    >>> {name: (round(low, 3), round(high, 3)) for name, (low, high) in found.items()}
+    {'accuracy': (0.963, 1.0), 'auc': (0.945, 1.0)}
+    """
+    right = int(np.sum(probabilities.argmax(1) == labels))
+    accuracy = binomtest(right, len(labels)).proportion_ci(confidence, "wilson")
+    found = {"accuracy": (float(accuracy.low), float(accuracy.high))}
+    if (np.bincount(labels, minlength=probabilities.shape[1]) > 0).all():
+        found["auc"] = auc_interval(one_vs_rest(probabilities), labels, confidence)
+    return found

@@ -1,26 +1,9 @@
 """What held-out rows prove about everyone who receives a code, and the release of codes."""
 
-from fairbits.certificate.certificate_record import Certificate, GroupBounds
-from fairbits.certificate.certification import (
-    SmallGroupWarning,
-    TrainingRowsWarning,
-    certify,
-    certify_groups,
-    check_fresh,
-    column_titles,
-)
-from fairbits.certificate.contradiction import ProvedGap, proved_gap
+from fairbits.certificate.certification import Certificate, GroupBounds, SmallGroupWarning, TrainingRowsWarning, certify
+from fairbits.certificate.confidence_bounds import ProvedGap, proved_gap
 from fairbits.certificate.ledger import Ledger, OtherPeopleError
-from fairbits.certificate.releasing import (
-    AlreadyReleasedError,
-    OtherReleaseError,
-    Release,
-    Released,
-    binary_digits,
-    fitted_code,
-    release,
-    system_uniforms,
-)
+from fairbits.certificate.releasing import AlreadyReleasedError, OtherReleaseError, Release, Released, release
 
 __all__ = [
     "AlreadyReleasedError",
@@ -34,13 +17,7 @@ __all__ = [
     "Released",
     "SmallGroupWarning",
     "TrainingRowsWarning",
-    "binary_digits",
     "certify",
-    "certify_groups",
-    "check_fresh",
-    "column_titles",
-    "fitted_code",
     "proved_gap",
     "release",
-    "system_uniforms",
 ]

@@ -1,21 +1,140 @@
-"""From held-out rows to a certificate."""
+"""From held-out rows to a certificate: numbers, what they cover, and what they do not."""
 
 import warnings
-from typing import Any
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from fairbits.certificate.certificate_record import Certificate, GroupBounds
-from fairbits.certificate.deviations import ASYMPTOTIC_ROWS, information_bound, one_set_deviation
-from fairbits.certificate.estimates import Estimates, estimates
+from fairbits.certificate.confidence_bounds import Estimates, estimates, information_bound, one_set_deviation
 from fairbits.certificate.releasing import Release, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
 from fairbits.errors import InputError, InputWarning
 
+ASYMPTOTIC_ROWS = 300  # fewer rows per group than this and the normal approximation falls short of its level
 LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small to certify
+
+COVERS = (
+    "With probability {confidence:g} over the calibration rows: for anyone who receives {release}, the rates of any "
+    "decision made from it differ between two groups by at most the stated disparity (total variation), and nobody "
+    "can guess the group with a balanced accuracy above the one stated."
+)
+DOES_NOT_COVER = (
+    "more draws of the same person than stated, or the bits' probabilities, logits or earlier layers",
+    "anyone who knows the random numbers of the release",
+    "anyone who knows more about the person than the code",
+    "rows from another distribution than the calibration rows, or groups recorded wrongly",
+    "single persons, and groups that are not listed here",
+    "a model that was chosen by looking at these calibration rows",
+)
+
+
+@dataclass(frozen=True)
+class GroupBounds:
+    """Upper confidence bounds for one sensitive column, among all rows or those of one label."""
+
+    column: str
+    label: Any  # None: all rows
+    rows: dict[str, int]  # per group
+    total_variation: float
+    balanced_accuracy: float
+    information: float  # bits
+    estimated_total_variation: float  # of the calibration rows themselves; an upper limit where codes were drawn
+    estimated_information: float
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What held-out rows prove about everyone who receives the code."""
+
+    confidence: float
+    bounds: tuple[GroupBounds, ...]
+    release: dict[str, Any]
+    release_words: str
+    prior: str  # which group probabilities the information is taken at
+    exact: bool  # sums over all words, or Monte-Carlo with its own share of the error
+    asymptotic: bool
+    simultaneous: bool
+    seeded: bool  # the model draws with a fixed seed
+    promise: str | None = None  # of a model that was chosen by these rows: what is guaranteed in place of the numbers
+
+    @property
+    def total_variation(self) -> float:
+        """Bound on the disparity of any decision made from the code: the worst column."""
+        return max(b.total_variation for b in self._overall)
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Bound on how well anyone can guess the group: the worst column."""
+        return max(b.balanced_accuracy for b in self._overall)
+
+    @property
+    def information(self) -> float:
+        """Bound on I(T;S), in bits: the worst column."""
+        return max(b.information for b in self._overall)
+
+    @property
+    def within_labels(self) -> float | None:
+        """Bound on the disparity of any decision among people with the same label; None without labels."""
+        return max((b.total_variation for b in self.bounds if b.label is not None), default=None)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Calibration rows per group, as `column: group`."""
+        return {f"{b.column}: {group}": n for b in self._overall for group, n in b.rows.items()}
+
+    @property
+    def _overall(self) -> list[GroupBounds]:
+        return [b for b in self.bounds if b.label is None]
+
+    @property
+    def covers(self) -> str:
+        """What is guaranteed, in words."""
+        if self.promise is not None:
+            return (
+                f"Guaranteed with probability {self.confidence:g} over the calibration rows: {self.promise} The "
+                "numbers above are estimates for the chosen model, not part of the guarantee."
+            )
+        text = COVERS.format(confidence=self.confidence, release=self.release_words)
+        each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
+        kind = ", total variation and balanced accuracy by a normal approximation" if self.asymptotic else ""
+        return f"{text} {each}{kind}. The information is at {self.prior}."
+
+    @property
+    def does_not_cover(self) -> tuple[str, ...]:
+        """What is not guaranteed, in words."""
+        known = DOES_NOT_COVER if self.promise is None else DOES_NOT_COVER[:-1]
+        return (*known, "anyone who knows the fixed seed that this model draws with") if self.seeded else known
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain lists, numbers and texts, ready for JSON."""
+        return {
+            **asdict(self),
+            "bounds": [asdict(b) for b in self.bounds],
+            "total_variation": self.total_variation,
+            "balanced_accuracy": self.balanced_accuracy,
+            "information": self.information,
+            "within_labels": self.within_labels,
+            "covers": self.covers,
+            "does_not_cover": list(self.does_not_cover),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"Certificate, confidence {self.confidence:g}{' (asymptotic)' if self.asymptotic else ''}"]
+        most = "" if self.exact else "at most "
+        for b in self.bounds:
+            where = b.column if b.label is None else f"{b.column} among label {b.label!r}"
+            lines.append(
+                f"  {where}: total variation <= {b.total_variation:.4f} (these rows show {most}"
+                f"{b.estimated_total_variation:.4f}), balanced accuracy <= {b.balanced_accuracy:.4f}, "
+                f"information <= {b.information:.4f} bits; "
+                "rows: " + ", ".join(f"{group} {n}" for group, n in b.rows.items())
+            )
+        return "\n".join([*lines, f"  {self.covers}", "  Not covered: " + "; ".join(self.does_not_cover) + "."])
 
 
 class SmallGroupWarning(InputWarning):
@@ -24,6 +143,14 @@ class SmallGroupWarning(InputWarning):
 
 class TrainingRowsWarning(InputWarning):
     """The calibration rows look like the rows the model was trained on: the bounds do not hold."""
+
+
+class CodedRows(NamedTuple):
+    """Calibration rows as `certify` needs them."""
+
+    theta: Tensor  # (n, m) probabilities of the bits, in double precision
+    encoder: GroupEncoder  # of the groups
+    seeded: bool = False  # the model draws with a fixed seed
 
 
 def certify(
@@ -49,7 +176,7 @@ def certify(
     Parameters
     ----------
     theta_or_estimator : the bits' probabilities (n, m) of the calibration rows, or a fitted estimator with a code, also
-        at the end of a pipeline
+        at the end of a pipeline; or `CodedRows`, whose groups are known already
     X : the calibration rows, for an estimator
     sensitive_features : their groups; several columns as the estimator was fitted, or their intersections
     y : labels, to bound the disparity within each label too (equalised odds)
@@ -67,56 +194,23 @@ def certify(
     0.039
     """
     theta, encoder, seeded = _read(theta_or_estimator, X, sensitive_features)
-    return certify_groups(
-        theta,
-        encoder,
-        sensitive_features,
-        y=y,
-        confidence=confidence,
-        release=Release(draws, eps, coarse),
-        prior=prior,
-        asymptotic=asymptotic,
-        simultaneous=simultaneous,
-        generator=generator,
-        seeded=seeded,
-    )
-
-
-def certify_groups(
-    theta: Tensor,
-    encoder: GroupEncoder,
-    sensitive_features: Any,
-    *,
-    y: Any = None,
-    confidence: float = 0.95,
-    release: Release | None = None,
-    prior: Any = None,
-    asymptotic: bool = False,
-    simultaneous: bool = False,
-    generator: torch.Generator | None = None,
-    seeded: bool = False,
-) -> Certificate:
-    """Certify a code by its bits' probabilities, for groups that are known already; the rest as in `certify`."""
+    release = Release(draws, eps, coarse)
     if not 0 < confidence < 1:
         raise InputError("must lie between 0 and 1, for example 0.95.", argument="confidence", value=confidence)
-    release = release or Release()
     codes = encoder.transform(sensitive_features, n_rows=len(theta))
-    strata = _strata(y, len(theta))
+    strata, given = _strata(y, len(theta)), None if prior is None else _read_prior(prior, encoder)
     claims = len(strata) * sum(2 + (len(names) > 2) for names in encoder.names_)
     delta = (1 - confidence) / (claims if simultaneous else 1)
     bounds, exact = [], True
     for column, (title, names) in enumerate(zip(column_titles(encoder), encoder.names_, strict=True)):
         for label, rows in strata:
-            part = torch.from_numpy(codes[rows, column])
-            counts, k = np.bincount(part, minlength=len(names)), len(names)
-            fixed = None if prior is None or label is not None else _read_prior(prior, k, len(encoder.names_))
-            if (counts == 0).any():  # nothing is known
-                shown = Estimates(np.ones((k, k)), 1.0, float(np.log2(k)), 0.0)
-            else:
-                shown = estimates(theta[rows], part, k, release, fixed, delta, generator)
+            groups, fixed = codes[rows, column], given if label is None else None
+            counts = np.bincount(groups, minlength=len(names))
+            shown = estimates(theta[rows], torch.from_numpy(groups), len(names), release, fixed, delta, generator)
             exact = exact and shown.spent == 0
             _check_rows(counts, names, delta - shown.spent, asymptotic)
-            bounds.append(_bounds(title, label, names, counts, shown, delta, fixed, asymptotic))
+            found = _upper_bounds(counts, shown, delta - shown.spent, fixed, asymptotic)
+            bounds.append(GroupBounds(title, label, dict(zip(names, counts.tolist(), strict=True)), *found))
     return Certificate(
         confidence=confidence,
         bounds=tuple(bounds),
@@ -130,18 +224,18 @@ def certify_groups(
     )
 
 
-def _read(source: Any, X: Any, sensitive_features: Any) -> tuple[Tensor, GroupEncoder, bool]:
-    """Return theta in double precision, the group encoder, and whether the estimator draws with a seed."""
+def _read(source: Any, X: Any, sensitive_features: Any) -> CodedRows:
+    if isinstance(source, CodedRows):
+        return source
     source, X = fitted_code(source, X)
     if hasattr(source, "code_probabilities"):
         if X is None:
             raise InputError("The calibration rows are missing.", remedy="Pass them as X.")
         theta = torch.from_numpy(np.asarray(source.code_probabilities(X), dtype=np.float64))
         check_fresh(source, X)
-        encoder = source.group_encoder_
-        if encoder is None:
+        if source.group_encoder_ is None:
             raise InputError("The estimator was fitted without sensitive columns.", remedy="Fit it with them first.")
-        return theta, encoder, source.random_state is not None
+        return CodedRows(theta, source.group_encoder_, source.random_state is not None)
     if hasattr(source, "predict"):
         raise InputError(f"{type(source).__name__} has no random code to certify.", remedy="Use `audit` instead.")
     theta = torch.from_numpy(np.require(np.asarray(source), np.float64, "W"))
@@ -151,7 +245,7 @@ def _read(source: Any, X: Any, sensitive_features: Any) -> tuple[Tensor, GroupEn
             f"{float(theta.min())} to {float(theta.max())}.",
             remedy="Pass code_probabilities, or an estimator and X.",
         )
-    return theta, GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=len(theta)), False
+    return CodedRows(theta, GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=len(theta)))
 
 
 def check_fresh(estimator: Any, X: Any) -> None:
@@ -188,35 +282,29 @@ def _strata(y: Any, n: int) -> list[tuple[Any, np.ndarray]]:
     return everything + [(label, np.flatnonzero(y == label)) for label in np.unique(y).tolist()]
 
 
-def _read_prior(prior: Any, n_groups: int, n_columns: int) -> torch.Tensor:
-    if n_columns > 1:
+def _read_prior(prior: Any, encoder: GroupEncoder) -> Tensor:
+    if len(encoder.names_) > 1:
         raise InputError("A prior is for one sensitive column.", remedy="Certify the columns one by one.")
-    values = torch.as_tensor(np.asarray(prior, dtype=np.float64))
-    if values.shape != (n_groups,) or not bool((values > 0).all()) or abs(float(values.sum()) - 1) > 1e-6:
-        raise InputError(f"must be {n_groups} positive numbers that sum to 1.", argument="prior", value=prior)
+    values, k = torch.as_tensor(np.asarray(prior, dtype=np.float64)), len(encoder.names_[0])
+    if values.shape != (k,) or not bool((values > 0).all()) or abs(float(values.sum()) - 1) > 1e-6:
+        raise InputError(f"must be {k} positive numbers that sum to 1.", argument="prior", value=prior)
     return values
 
 
-def _bounds(column, label, names, counts, shown: Estimates, delta, prior, asymptotic) -> GroupBounds:
-    delta, k = delta - shown.spent, len(names)
-    pairs = [(s, r) for s in range(k) for r in range(s)]
+def _upper_bounds(
+    counts: np.ndarray, shown: Estimates, delta: float, prior: Tensor | None, asymptotic: bool
+) -> tuple[float, ...]:
+    """Return the numbers of `GroupBounds` in their order."""
+    k, largest = len(counts), float(shown.total_variation.max())
     distance = max(
         shown.total_variation[s, r] + one_set_deviation(counts[[s, r]], 1.0, delta, asymptotic=asymptotic)
-        for s, r in pairs
+        for s, r in combinations(range(k), 2)
     )
     guess = (1 + distance) / 2  # of two groups: the same claim
     if k > 2:
         guess = shown.best_guess + one_set_deviation(counts, 1 / k, delta, asymptotic=asymptotic)
-    return GroupBounds(
-        column=column,
-        label=label,
-        rows=dict(zip(names, counts.tolist(), strict=True)),
-        total_variation=float(min(1.0, distance)),
-        balanced_accuracy=float(min(1.0, guess)),
-        information=information_bound(shown.information, counts, delta, None if prior is None else prior.numpy()),
-        estimated_total_variation=float(max(shown.total_variation[s, r] for s, r in pairs)),
-        estimated_information=shown.information,
-    )
+    information = information_bound(shown.information, counts, delta, None if prior is None else prior.numpy())
+    return float(min(1.0, distance)), float(min(1.0, guess)), information, largest, shown.information
 
 
 def _check_rows(counts: np.ndarray, names: list[str], delta: float, asymptotic: bool) -> None:

@@ -12,19 +12,19 @@ import os
 import secrets
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 
 from fairbits.errors import InputError
 
 LEDGER_NAME = "released.ledger"
 FORMAT, VERSION = "fairbits ledger", 2
 PARTS, HEADER = 256, -1  # the header is one more part
+BELOW_PART = np.uint64(56)  # bits of a row's number below the number of its part
 TABLE = "CREATE TABLE parts (part INTEGER PRIMARY KEY, width INTEGER, checksum INTEGER, content BLOB)"
 UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
@@ -39,7 +39,7 @@ class OtherPeopleError(InputError):
         super().__init__(f"The ledger of this model recognises people by {how}.", remedy=remedy)
 
 
-class Ledger:
+class Ledger(AbstractContextManager["Ledger"]):
     """An open ledger; look up and enter people `with ledger.locked():`, which is one change, made whole or not at all.
 
     Parameters
@@ -52,30 +52,24 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str], bits: int, people: Sequence[str] = (), *, wait: float = 30.0):
         self.path, self.bits, self.people = Path(path), bits, list(people)
+        self._header = {"format": FORMAT, "version": VERSION, "bits": bits, "people": self.people}
+        self.key = secrets.token_bytes(32)  # of a ledger that has nobody in it yet
         try:
             # A ledger that is there is not opened here: closing it would drop the locks that this process has on it.
             if not self.path.exists():
                 self.path.touch(0o600)
             self._db = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
         except (OSError, sqlite3.OperationalError) as error:
-            raise self._unwritable(str(error)) from None
-        self.key = secrets.token_bytes(32)  # of a ledger that has nobody in it yet
+            raise self._unwritable(error) from None
         try:
             with self.locked():
                 pass
         except BaseException:
-            self.close()
+            self._db.close()
             raise
 
-    def close(self) -> None:
-        """Close the file."""
+    def __exit__(self, *error: object) -> None:
         self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -95,7 +89,7 @@ class Ledger:
             if code == sqlite3.SQLITE_BUSY:
                 problem = f"Another program is releasing codes with this model right now ({self.path})."
                 raise InputError(problem, remedy="Try again when it has finished.") from None
-            raise (self._unwritable(str(error)) if code in UNWRITABLE else self._damaged()) from None
+            raise (self._unwritable(error) if code in UNWRITABLE else self._damaged()) from None
         finally:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
@@ -106,50 +100,52 @@ class Ledger:
         return np.frombuffer(hashed, "<u8")
 
     def find(self, rows: np.ndarray) -> np.ndarray:
-        """Return the entry of each numbered row, draws 0 where there is none.  (n,) of row, draws, kind, code"""
-        order, pieces = np.argsort(rows), []
-        for part, wanted in _by_part(rows[order]):
-            known = self._read(part)
-            found = np.zeros(len(wanted), known.dtype)
-            if len(known):
-                place = np.searchsorted(known["row"], wanted).clip(max=len(known) - 1)
-                found = np.where(known["row"][place] == wanted, known[place], found)
-            pieces.append(found)
-        width = max((piece.dtype["code"].shape[0] for piece in pieces), default=0)
-        entries = np.zeros(len(rows), _entry(width))
-        if len(rows):
-            entries[order] = np.concatenate([_widened(piece, width) for piece in pieces])
-        entries["row"] = rows
-        return entries
-
-    def draws(self, rows: np.ndarray) -> np.ndarray:
-        """Return how many draws of each numbered row have been released.  (n,)"""
-        return self.find(rows)["draws"].astype(np.int64)
+        """Return the entry of each numbered row, all 0 where there is none.  (n,) of row, draws, kind, code"""
+        return _looked_up(rows, self._read(rows))
 
     def enter(self, rows: np.ndarray, codes: np.ndarray, *, draws: int = 1, kind: int = 0) -> None:
         """Note packed codes (n, bytes) of different rows that are about to be released.
 
         `draws` is how many each person gets, `kind` a number for the kind of release.
         """
-        if not self._started and len(rows):
+        if not len(rows):
+            return
+        if not self._started:
             self._start()
-        order = np.argsort(rows)
-        new = np.zeros(len(rows), _entry(codes.shape[1]))
-        new["row"], new["draws"], new["kind"], new["code"] = rows[order], draws, kind, codes[order]
-        start = 0
-        for part, wanted in _by_part(new["row"]):
-            added, known = new[start : start + len(wanted)], self._read(part)
-            start += len(wanted)
-            width = max(codes.shape[1], known.dtype["code"].shape[0])
-            added, known = _widened(added, width), _widened(known, width)
-            before = np.isin(known["row"], wanted)
-            added["draws"][np.isin(wanted, known["row"])] += known["draws"][before]
-            merged = np.concatenate([known[~before], added])
-            self._write(part, width, merged[np.argsort(merged["row"])].tobytes())
+        known = self._read(rows, codes.shape[1])
+        new = _looked_up(rows, known)
+        new["row"], new["draws"], new["kind"], new["code"] = rows, new["draws"] + draws, kind, 0
+        new["code"][:, : codes.shape[1]] = codes
+        entries = np.concatenate([known[~np.isin(known["row"], rows)], new])
+        entries = entries[np.argsort(entries["row"])]
+        parts, width = entries["row"] >> BELOW_PART, known.dtype["code"].shape[0]
+        self._write((part, width, entries[parts == part].tobytes()) for part in np.unique(parts).tolist())
 
-    def _read(self, part: int) -> np.ndarray:
-        width, content = self._content(part) if self._started else (0, b"")
-        return np.frombuffer(content, _entry(width))
+    def _start(self) -> None:
+        self._db.execute(TABLE)
+        header = json.dumps({**self._header, "key": self.key.hex()}).encode()
+        self._write([(HEADER, 0, header), *((part, 0, b"") for part in range(PARTS))])
+        self._started = True
+
+    def _read_key(self) -> bytes:
+        header = json.loads(self._content(HEADER)[1])
+        key, people = bytes.fromhex(header.pop("key")), header["people"]
+        if {**header, "people": self.people} != self._header:
+            raise self._damaged()
+        if people != self.people:
+            raise OtherPeopleError(people)
+        return key
+
+    def _read(self, rows: np.ndarray, width: int = 0) -> np.ndarray:
+        """Return all entries of the parts that rows fall into, with room for codes of `width` bytes or more."""
+        found = [self._content(part) for part in np.unique(rows >> BELOW_PART).tolist()] if self._started else []
+        width = max([width, *(own for own, _ in found)])
+        entry = np.dtype([("row", "<u8"), ("draws", "<u4"), ("kind", "<u4"), ("code", "u1", (width,))])
+        pieces = [np.zeros((0, entry.itemsize), np.uint8)]
+        for own, content in found:
+            narrow = np.frombuffer(content, np.uint8).reshape(-1, entry.itemsize - width + own)
+            pieces.append(np.pad(narrow, ((0, 0), (0, width - own))))
+        return np.concatenate(pieces).view(entry).ravel()
 
     def _content(self, part: int) -> tuple[int, bytes]:
         found = self._db.execute("SELECT width, checksum, content FROM parts WHERE part = ?", (part,)).fetchone()
@@ -157,28 +153,9 @@ class Ledger:
             raise self._damaged()
         return found[0], found[2]
 
-    def _write(self, part: int, width: int, content: bytes) -> None:
-        row = part, width, _checksum(part, width, content), content
-        self._db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", row)
-
-    def _start(self) -> None:
-        self._db.execute(TABLE)
-        self._write(HEADER, 0, json.dumps({**self._header(), "key": self.key.hex()}).encode())
-        for part in range(PARTS):
-            self._write(part, 0, b"")
-        self._started = True
-
-    def _header(self) -> dict[str, Any]:
-        return {"format": FORMAT, "version": VERSION, "bits": self.bits, "people": self.people}
-
-    def _read_key(self) -> bytes:
-        header = json.loads(self._content(HEADER)[1])
-        key = bytes.fromhex(header.pop("key"))
-        if {**header, "people": self.people} != self._header():
-            raise self._damaged()
-        if header["people"] != self.people:
-            raise OtherPeopleError(header["people"])
-        return key
+    def _write(self, parts: Iterable[tuple[int, int, bytes]]) -> None:
+        rows = ((part, width, _checksum(part, width, content), content) for part, width, content in parts)
+        self._db.executemany("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", rows)
 
     def _damaged(self) -> InputError:
         return InputError(
@@ -187,7 +164,7 @@ class Ledger:
             remedy="Restore it from a backup, or fit a new model.",
         )
 
-    def _unwritable(self, reason: str) -> InputError:
+    def _unwritable(self, reason: Exception) -> InputError:
         return InputError(
             f"{self.path} cannot be written ({reason}). It lists the people who already have a code, so fairbits "
             "releases none without it.",
@@ -195,24 +172,12 @@ class Ledger:
         )
 
 
-def _entry(width: int) -> np.dtype:
-    return np.dtype([("row", "<u8"), ("draws", "<u4"), ("kind", "<u4"), ("code", "u1", (width,))])
-
-
-def _widened(entries: np.ndarray, width: int) -> np.ndarray:
-    """Return entries with room for codes of so many bytes."""
-    wide = np.zeros(len(entries), _entry(width))
-    for name in ("row", "draws", "kind"):
-        wide[name] = entries[name]
-    wide["code"][:, : entries.dtype["code"].shape[0]] = entries["code"]
-    return wide
-
-
-def _by_part(rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the number of each part that sorted rows fall into, and these rows."""
-    parts, starts = np.unique(rows >> np.uint64(56), return_index=True)
-    for part, start, stop in zip(parts.tolist(), starts, [*starts[1:], len(rows)], strict=False):
-        yield part, rows[start:stop]
+def _looked_up(rows: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    """Return the entry of each row, all 0 where there is none."""
+    place = pd.Index(entries["row"]).get_indexer(rows)
+    found = np.zeros(len(rows), entries.dtype)
+    found[place >= 0] = entries[place[place >= 0]]
+    return found
 
 
 def _checksum(part: int, width: int, content: bytes) -> int:

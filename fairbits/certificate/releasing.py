@@ -5,6 +5,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -46,21 +47,18 @@ class Release:
     coarse: Callable[[np.ndarray], np.ndarray] | np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.draws, Integral) and self.draws >= 1):
-            raise InputError("must be a whole number of at least 1.", argument="draws", value=self.draws)
-        if not 0 <= self.eps < 0.5:
-            raise InputError(
-                "must be at least 0 and below 0.5, where bits are fair coins.", argument="eps", value=self.eps
-            )
-        if self.coarse is not None and self.draws > 1:
-            raise InputError(
-                "cannot be certified for a coarse code.", argument="draws", value=self.draws, remedy="Use 1."
-            )
+        whole = isinstance(self.draws, Integral) and self.draws >= 1
+        for holds, name, problem in (
+            (whole, "draws", "must be a whole number of at least 1."),
+            (0 <= self.eps < 0.5, "eps", "must be at least 0 and below 0.5, where bits are fair coins."),
+            (self.coarse is None or self.draws == 1, "draws", "cannot be certified for a coarse code. Use 1."),
+        ):
+            if not holds:
+                raise InputError(problem, argument=name, value=getattr(self, name))
 
     def theta(self, theta: Tensor) -> Tensor:
         """Return the bits' probabilities as released: noise added, draws side by side.  (n, draws * m)"""
-        noisy = self.eps + (1 - 2 * self.eps) * theta
-        return noisy.repeat(1, self.draws)
+        return (self.eps + (1 - 2 * self.eps) * theta).repeat(1, self.draws)
 
     def draw(self, theta: np.ndarray, uniforms: Callable[[int, int], np.ndarray]) -> np.ndarray:
         """Draw what is released: bits (n, draws * m), or cells of the coarse code (n, 1)."""
@@ -76,12 +74,11 @@ class Release:
         """Return what `packed` was made from, a code of m bits."""
         if self.coarse is None:
             return np.unpackbits(packed, axis=1, count=m * self.draws)
-        return np.ascontiguousarray(packed).view("<i8")
+        return np.ascontiguousarray(packed[:, :8]).view("<i8")
 
     def word_cells(self, m: int) -> Tensor:
         """Return the cell of every word of m bits, in the order of counting.  (2^m,)"""
-        words = np.arange(2**m)[:, None] >> np.arange(m - 1, -1, -1) & 1
-        return torch.from_numpy(self.cells(words.astype(np.uint8)))
+        return torch.from_numpy(self.cells(binary_digits(np.arange(2**m), 2**m).astype(np.uint8)))
 
     def cell_probabilities(self, theta: Tensor, generator: torch.Generator | None) -> Tensor:
         """Return how often each row falls into each cell of the coarse code, from 64 draws.  (n, cells)
@@ -90,14 +87,11 @@ class Release:
         the certificate needs no correction for it.
         """
         theta = self.theta(theta)
-        counts = []
-        for _ in range(COARSE_DRAWS):
-            noise = torch.rand(theta.shape, generator=generator, dtype=theta.dtype)
-            counts.append(self.cells((noise < theta).to(torch.uint8).numpy()))
-        cells = np.stack(counts, 1)  # (n, draws)
-        n_cells = int(cells.max()) + 1
-        frequency = np.stack([np.bincount(row, minlength=n_cells) for row in cells]) / COARSE_DRAWS
-        return torch.from_numpy(frequency).to(theta.dtype)
+        noise = (torch.rand(theta.shape, generator=generator, dtype=theta.dtype) for _ in range(COARSE_DRAWS))
+        drawn = [torch.from_numpy(self.cells((u < theta).to(torch.uint8).numpy())) for u in noise]
+        cells = torch.stack(drawn, 1)  # (n, draws)
+        each = torch.full(cells.shape, 1 / COARSE_DRAWS, dtype=theta.dtype)
+        return theta.new_zeros(len(theta), int(cells.max()) + 1).scatter_add_(1, cells, each)
 
     def cells(self, codes: np.ndarray) -> np.ndarray:
         """Return the cell of each code (n, m).  (n,)"""
@@ -121,13 +115,12 @@ class Release:
 
     def to_dict(self, m: int) -> dict[str, Any]:
         """Return the release of m bits as plain numbers and texts; a coarse code by its cells and a fingerprint."""
-        coarse = None
+        coarse: dict[str, Any] | None = None
         if self.coarse is not None:
-            cells = self.word_cells(m).numpy() if m <= NAMED_BITS else None  # naming wider ones would take too long
-            coarse = {
-                "cells": None if cells is None else int(cells.max()) + 1,
-                "sha256": None if cells is None else hashlib.sha256(cells.tobytes()).hexdigest(),
-            }
+            coarse = {"cells": None, "sha256": None}  # naming wide ones would take too long
+            if m <= NAMED_BITS:
+                cells = self.word_cells(m).numpy()
+                coarse = {"cells": int(cells.max()) + 1, "sha256": hashlib.sha256(cells.tobytes()).hexdigest()}
         return {"draws": int(self.draws), "eps": float(self.eps), "coarse": coarse}
 
 
@@ -157,36 +150,16 @@ def fitted_code(source: Any, X: Any) -> tuple[Any, Any]:
 class AlreadyReleasedError(InputError):
     """Some of the people have as many codes as the certificate covers."""
 
-    def __init__(self, people: int, rows: int, certified_draws: int, recognised_by: str):
-        self.people, self.rows, self.certified_draws = people, rows, certified_draws
-        who = f"All {rows:,} people" if people == rows > 1 else f"{people:,} of {rows:,} people"
-        have, most = "has" if people == 1 else "have", "one" if certified_draws == 1 else str(certified_draws)
-        codes = "a code" if certified_draws == 1 else "codes"
-        super().__init__(
-            f"{who} already {have} {codes} (recognised by {recognised_by}), and the certificate covers only {most} per "
-            "person.",
-            remedy="Pass repeated='reuse' to get the same codes, or 'again' to draw new ones, which it does not cover.",
-        )
-
 
 class OtherReleaseError(InputError):
     """Codes cannot be reused: they were drawn for another kind of release."""
-
-    def __init__(self, people: int):
-        self.people = people
-        super().__init__(
-            f"{people:,} people have a code from another kind of release, which cannot be reused for this one.",
-            remedy="Pass the same draws, eps and coarse as before.",
-        )
 
 
 @dataclass(frozen=True)
 class Released:
     """The codes of some rows, and how they came about; all of them are in the ledger."""
 
-    packed: np.ndarray  # (n, bytes)
-    release: Release
-    bits: int  # of the model's code
+    codes: np.ndarray  # the bits, (n, draws * bits) uint8, or the cells of a coarse code, (n, 1)
     new: int  # people without a code before
     reused: int
     again: int  # people who had a code before and now have one more
@@ -194,18 +167,6 @@ class Released:
     alike: int  # rows identical to an earlier row, treated as other people
     exchangeable: int  # reused codes of identical rows: these people may have swapped codes
     certified_draws: int
-
-    def __len__(self) -> int:
-        return len(self.packed)
-
-    @property
-    def codes(self) -> np.ndarray:
-        """The bits, (n, draws * bits) uint8, or the cells of a coarse code, (n, 1)."""
-        return self.part(0, len(self))
-
-    def part(self, start: int, stop: int) -> np.ndarray:
-        """Return the codes of some rows."""
-        return self.release.unpacked(self.packed[start:stop], self.bits)
 
     @property
     def covered(self) -> bool:
@@ -262,26 +223,21 @@ def release(
     if certified_draws is None:
         certificate = getattr(model, "certificate_", None)
         certified_draws = draws if certificate is None else certificate.release["draws"]
-    names = None
+    names, people, m = None, [], method.code_size
     if person is not None:
-        names = pd.DataFrame(person.to_pandas() if hasattr(person, "to_pandas") else person).rename(
-            columns={0: "person"}
-        )
+        names = pd.DataFrame(person.to_pandas() if hasattr(person, "to_pandas") else person)
+        names = names.rename(columns={0: "person"})
+        people = [str(name) for name in names.columns]
         if len(names) != len(rows):
-            raise InputError(
-                f"There are {len(names):,} identifiers for {len(rows):,} rows.", remedy="Pass one per row."
-            )
-    people = [] if names is None else [str(name) for name in names.columns]
+            problem = f"There are {len(names):,} identifiers for {len(rows):,} rows."
+            raise InputError(problem, remedy="Pass one per row.")
     what = Release(draws, eps, coarse)
-    options: dict[str, Any] = {"repeated": repeated, "certified_draws": certified_draws}
-    if isinstance(ledger, Ledger):
-        if ledger.people != people:
-            raise OtherPeopleError(ledger.people)
-        if ledger.bits != method.code_size:
-            raise InputError(f"The ledger is for codes of {ledger.bits} bits, and the model's have {method.code_size}.")
-        return release_pieces(method, [(rows, names)], ledger, what, **options)
-    with Ledger(ledger, method.code_size, people) as opened:
-        return release_pieces(method, [(rows, names)], opened, what, **options)
+    with nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger(ledger, m, people) as opened:
+        if opened.people != people:
+            raise OtherPeopleError(opened.people)
+        if opened.bits != m:
+            raise InputError(f"The ledger is for codes of {opened.bits} bits, and the model's have {m}.")
+        return release_pieces(method, [(rows, names)], opened, what, repeated, certified_draws)
 
 
 def release_pieces(
@@ -289,7 +245,6 @@ def release_pieces(
     pieces: Iterable[tuple[Any, pd.DataFrame | None]],
     ledger: Ledger,
     what: Release,
-    *,
     repeated: str,
     certified_draws: int,
 ) -> Released:
@@ -297,83 +252,78 @@ def release_pieces(
     if repeated not in ("refuse", "reuse", "again"):
         raise InputError("must be 'refuse', 'reuse' or 'again'.", argument="repeated", value=repeated)
     if what.draws > certified_draws and repeated != "again":
-        raise InputError(
-            f"is more than the certificate covers ({certified_draws}).", argument="draws", value=what.draws
-        )
+        problem = f"is more than the certificate covers ({certified_draws})."
+        raise InputError(problem, argument="draws", value=what.draws)
     key, numbers, drawn, done = ledger.key, [], [], 0
     for rows, names in pieces:
-        content = _row_contents(rows) if names is None else _identifiers(names, done)
-        numbers.append(ledger.number(content))
-        drawn.append(what.packed(what.draw(method.code_probabilities(rows), system_uniforms)))
-        done += len(content)
-    rows, packed = np.concatenate(numbers), np.concatenate(drawn)
-    alike = len(rows) - len(np.unique(rows))
-    if ledger.people and alike:
-        rows_have, names = "row has" if alike == 1 else "rows have", ", ".join(ledger.people)
-        raise InputError(
-            f"{alike:,} {rows_have} the same {names} as an earlier row.", remedy="Keep one row per person."
-        )
-    m = method.code_size
-    kind = zlib.crc32(json.dumps(what.to_dict(m)).encode())
-    numbered = repeats_apart(rows)
+        numbers.append(ledger.number(_recognised_by(rows, names, done)))
+        drawn.append(what.draw(method.code_probabilities(rows), system_uniforms))
+        done += len(numbers[-1])
+    number, codes, how = pd.Series(np.concatenate(numbers)), np.concatenate(drawn), ", ".join(ledger.people)
+    alike = int(number.duplicated().sum())
+    if how and alike:
+        problem = f"{alike:,} {'row has' if alike == 1 else 'rows have'} the same {how} as an earlier row."
+        raise InputError(problem, remedy="Keep one row per person.")
+    rows, kind = repeats_apart(number), zlib.crc32(json.dumps(what.to_dict(method.code_size)).encode())
     with ledger.locked():
         if ledger.key != key:
             raise InputError("Another program has just started this ledger.", remedy="Please try again.")
-        known = ledger.find(numbered)
+        known = ledger.find(rows)
         before = known["draws"].astype(np.int64)
         spent = int((before + what.draws > certified_draws).sum())
         if repeated == "refuse" and spent:
-            how = ", ".join(ledger.people) or "the values that the model reads"
-            raise AlreadyReleasedError(spent, len(rows), certified_draws, how)
+            raise _already_released(spent, len(rows), certified_draws, how or "the values that the model reads")
         kept = (before > 0) & (repeated == "reuse")
-        if (known["kind"][kept] != kind).any():
-            raise OtherReleaseError(int((known["kind"][kept] != kind).sum()))
+        others = int((known["kind"][kept] != kind).sum())
+        if others:
+            problem = (
+                f"{others:,} people have a code from another kind of release, which cannot be reused for this one."
+            )
+            raise OtherReleaseError(problem, remedy="Pass the same draws, eps and coarse as before.")
         if kept.any():
-            packed[kept] = known["code"][kept][:, : packed.shape[1]]
-        shared = _shared(rows, ledger)
-        ledger.enter(numbered[~kept], packed[~kept], draws=what.draws, kind=kind)
-    after = before + what.draws * ~kept
+            codes[kept] = what.unpacked(known["code"][kept], method.code_size)
+        identical = number.duplicated(keep=False) | (ledger.find(number.to_numpy() + ODD)["draws"] > 0)
+        ledger.enter(rows[~kept], what.packed(codes[~kept]), draws=what.draws, kind=kind)
     return Released(
-        packed=packed,
-        release=what,
-        bits=m,
+        codes=codes,
         new=int((before == 0).sum()),
         reused=int(kept.sum()),
         again=int((~kept & (before > 0)).sum()),
-        most_draws=int(after.max(initial=0)),
+        most_draws=int((before + what.draws * ~kept).max(initial=0)),
         alike=alike,
-        exchangeable=int((kept & shared).sum()),
+        exchangeable=int((kept & identical).sum()),
         certified_draws=certified_draws,
     )
 
 
-def repeats_apart(rows: np.ndarray) -> np.ndarray:
+def repeats_apart(rows: pd.Series) -> np.ndarray:
     """Give the first, second, ... row of the same number numbers of their own, the same in every table.  (n,)
 
-    >>> first, second, third = repeats_apart(np.array([7, 7, 8], np.uint64))
+    >>> first, second, third = repeats_apart(pd.Series([7, 7, 8], dtype=np.uint64))
     >>> int(first), int(third), bool(first == second)
     (7, 8, False)
     """
-    repeat = pd.Series(rows).groupby(rows).cumcount().to_numpy(np.uint64)
-    return rows + repeat * ODD  # modulo 2^64
+    return rows.to_numpy() + rows.groupby(rows).cumcount().to_numpy(np.uint64) * ODD  # modulo 2^64
 
 
-def _shared(rows: np.ndarray, ledger: Ledger) -> np.ndarray:
-    """Return which rows, numbered before repeats are set apart, are identical to others here or in the ledger.  (n,)"""
-    _, place, count = np.unique(rows, return_inverse=True, return_counts=True)
-    return (count[place] > 1) | (ledger.draws(rows + ODD) > 0)
+def _already_released(people: int, rows: int, certified_draws: int, how: str) -> AlreadyReleasedError:
+    who = f"All {rows:,} people" if people == rows > 1 else f"{people:,} of {rows:,} people"
+    have, most = "has" if people == 1 else "have", "one" if certified_draws == 1 else str(certified_draws)
+    codes = "a code" if certified_draws == 1 else "codes"
+    return AlreadyReleasedError(
+        f"{who} already {have} {codes} (recognised by {how}), and the certificate covers only {most} per person.",
+        remedy="Pass repeated='reuse' to get the same codes, or 'again' to draw new ones, which it does not cover.",
+    )
 
 
-def _row_contents(rows: Any) -> list[bytes]:
-    values = np.asarray(rows, dtype=np.float32) + np.float32(0)  # no -0: equal rows have equal bytes
-    return [row.tobytes() for row in values]
-
-
-def _identifiers(names: pd.DataFrame, done: int) -> list[bytes]:
-    """Return who the people are as bytes; every person must have an identifier."""
+def _recognised_by(rows: Any, names: pd.DataFrame | None, done: int) -> list[bytes]:
+    """Return what each person is recognised by: the row's values, or the identifier, which must not be empty."""
+    if names is None:
+        values = np.asarray(rows, dtype=np.float32) + np.float32(0)  # no -0: equal rows have equal bytes
+        return [row.tobytes() for row in values]
     texts = names.apply(lambda column: column.map(label, na_action="ignore")).astype("str").fillna("")
-    empty = (texts == "").all(axis=1).to_numpy()
-    if empty.any():
-        row = done + int(np.flatnonzero(empty)[0]) + 1
-        raise InputError(f"Row {row:,} has no value in {', '.join(map(str, names.columns))}, which identifies people.")
+    empty = np.flatnonzero((texts == "").all(axis=1))
+    if len(empty):
+        columns = ", ".join(map(str, names.columns))
+        raise InputError(f"Row {done + empty[0] + 1:,} has no value in {columns}, which identifies people.")
     return ["\x1f".join(row).encode() for row in texts.itertuples(index=False)]

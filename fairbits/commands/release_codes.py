@@ -10,12 +10,16 @@ import typer
 from fairbits.commands.terminal import AsJson, Encoding, ModelPath, Output, Separator, TablePath, advancing, names
 from fairbits.errors import InputError
 from fairbits.storage import file_errors
+from fairbits.workflow.option_words import WORDS
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
     from fairbits.certificate import Released
+    from fairbits.tables.fitted_model import RowReader
+
+    Made = Callable[[np.ndarray], pd.DataFrame]
 
 Keep = Annotated[str | None, typer.Option(help="Columns to copy to the output, comma-separated.")]
 Person = Annotated[
@@ -27,12 +31,6 @@ Person = Annotated[
 ]
 Reuse = Annotated[bool, typer.Option("--reuse", help="Write the same code again for people who have one.")]
 Again = Annotated[bool, typer.Option("--again", help="Draw new codes; the certificate does not cover them.")]
-KEPT = "The certificate does not cover the columns you kept ({}): anyone who gets the file can read them."
-AVERAGED = (
-    "The certificate does not cover these predictions: they are averaged over many draws, and it covers one draw. "
-    "Leave --expected out to get predictions that it covers."
-)
-OF_CLASS = " The predicted class is covered, unless the recipient also gets the person's code."
 
 
 def transform(
@@ -61,7 +59,7 @@ def transform(
         bits = list(files.model.method.get_feature_names_out())
         files.check_free(bits)
         released, notes = files.release(names(person), reuse=reuse, again=again)
-        files.write(released, lambda codes: pd.DataFrame(codes, columns=bits))
+        files.write_released(released, lambda codes: pd.DataFrame(codes, columns=bits))
         files.tell(released, notes, "codes", as_json)
 
 
@@ -84,27 +82,28 @@ def predict(
 
     It uses the same ledger as `fairbits transform`; pass --reuse to predict from codes that you have released.
     """
+    import pandas as pd
+
     with file_errors(output):
         files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
         method = files.model.method
-        files.check_free(["prediction", *(f"probability_{name}" for name in method.classes_)])
+        columns = [f"probability_{name}" for name in method.classes_]
+        files.check_free(["prediction", *columns])
+
+        def made(probabilities: "np.ndarray") -> "pd.DataFrame":
+            found = pd.DataFrame(probabilities.round(6), columns=columns)
+            found.insert(0, "prediction", method.classes_[probabilities.argmax(1)])
+            return found
+
         if expected:
             if reuse or again or person:
                 raise InputError("--expected draws no codes: leave --reuse, --again and --person out.")
-            files.expect(as_json)
+            files.expect(made, as_json)
             return
         files.model.need_code()
         released, notes = files.release(names(person), reuse=reuse, again=again)
-        files.write(released, lambda codes: predictions(method, method.decode(codes)))
+        files.write_released(released, lambda codes: made(method.decode(codes)))
         files.tell(released, notes, "predictions", as_json)
-
-
-def predictions(method: Any, probabilities: "np.ndarray") -> "pd.DataFrame":
-    """Return the most probable class of every row, and the probability of each."""
-    import pandas as pd
-
-    columns = {f"probability_{name}": probabilities[:, i].round(6) for i, name in enumerate(method.classes_)}
-    return pd.DataFrame({"prediction": method.classes_[probabilities.argmax(1)], **columns})
 
 
 class Files:
@@ -141,90 +140,76 @@ class Files:
 
         if reuse and again:
             raise InputError("--reuse outputs the same codes, --again draws new ones: pass only one of the two.")
-        model, reader = self.model, RowReader(self.model, self.table)
-        file, draws = model.folder / LEDGER_NAME, 1 if model.limit is None else model.limit.draws
         repeated = "reuse" if reuse else "again" if again else "refuse"
-        options: dict[str, Any] = {"repeated": repeated, "certified_draws": draws}
-        with advancing() as show, Ledger(file, model.method.code_size, person) as ledger:
+        model, reader = self.model, RowReader(self.model, self.table)
+        draws = 1 if model.limit is None else model.limit.draws
+        with Ledger(model.folder / LEDGER_NAME, model.method.code_size, person) as ledger:
+            pieces = self._encoded(reader, "drawing codes", person)
+            return release_pieces(model.method, pieces, ledger, Release(), repeated, draws), reader.notes
 
-            def pieces() -> Iterator[tuple["np.ndarray", "pd.DataFrame | None"]]:
-                for X, people in reader.pieces(verbatim=person):
-                    yield X, people if person else None
-                    show(reader.rows, None, f"drawing codes: {reader.rows:,} rows")
+    def _encoded(
+        self, reader: "RowReader", doing: str, person: Sequence[str] = ()
+    ) -> Iterator[tuple["np.ndarray", "pd.DataFrame | None"]]:
+        """Yield rows as the method takes them and the columns that identify people, and show how many are done."""
+        with advancing() as show:
+            for X, people in reader.pieces(verbatim=person):
+                yield X, people if person else None
+                show(reader.rows, None, f"{doing}: {reader.rows:,} rows")
 
-            return release_pieces(model.method, pieces(), ledger, Release(), **options), reader.notes
-
-    def write(self, released: "Released", columns: Callable[["np.ndarray"], "pd.DataFrame"]) -> None:
-        """Write what `columns` makes of the bits, beside the columns to keep, a piece of the table at a time."""
+    def write(self, values: "np.ndarray", made: "Made") -> None:
+        """Write what is made of the values of the rows, beside the columns to keep, a piece of the table at a time."""
         import pandas as pd
 
         from fairbits.tables.table_file import PIECE_ROWS, TableWriter
 
-        rows, done = len(released), 0
+        rows, done = len(values), 0
         empty = (pd.DataFrame(index=range(min(PIECE_ROWS, rows - at))) for at in range(0, rows, PIECE_ROWS))
-        try:
-            with TableWriter(self.output) as writer:
-                for carried in self.table.pieces([], verbatim=self.keep) if self.keep else empty:
-                    made = columns(released.part(done, done + len(carried)))
-                    writer.write(pd.concat([carried, made], axis=1))
-                    done += len(carried)
-                if done != rows or self.table.has_changed():
-                    raise InputError(f"{self.table.path} was changed meanwhile")
-        except (OSError, ValueError) as error:
-            raise OSError(
-                f"{self.output} could not be written ({error}). The codes are in the ledger and count as released: run "
-                "again with --reuse to get the same ones."
-            ) from error
+        with TableWriter(self.output) as writer:
+            for carried in self.table.pieces([], verbatim=self.keep) if self.keep else empty:
+                writer.write(pd.concat([carried, made(values[done : done + len(carried)])], axis=1))
+                done += len(carried)
+            if done != rows or self.table.has_changed():
+                raise InputError(f"{self.table.path} was changed meanwhile.")
 
-    def expect(self, as_json: bool) -> None:
+    def write_released(self, released: "Released", made: "Made") -> None:
+        """Write what is made of codes that count as released."""
+        try:
+            self.write(released.codes, made)
+        except (OSError, ValueError) as error:
+            text = WORDS["releases"]["unwritten"].format(output=self.output, error=str(error).rstrip("."))
+            raise OSError(text) from error
+
+    def expect(self, made: "Made", as_json: bool) -> None:
         """Write predictions that are averaged over draws."""
-        import pandas as pd
+        import numpy as np
 
         from fairbits.tables.fitted_model import RowReader
-        from fairbits.tables.table_file import TableWriter
 
         model, reader = self.model, RowReader(self.model, self.table)
-        with advancing() as show, TableWriter(self.output) as writer:
-            for X, carried in reader.pieces(verbatim=self.keep):
-                made = predictions(model.method, model.method.predict_proba(X))
-                writer.write(pd.concat([carried, made], axis=1))
-                show(reader.rows, None, f"predicting: {reader.rows:,} rows")
-        if as_json:
-            record = {"output": str(self.output), "rows": reader.rows, "covered": False, "notes": reader.notes}
-            print(json.dumps(record))
-            return
-        warning = AVERAGED + (OF_CLASS if model.limit is not None and model.limit.promised else "")
-        print(f"{reader.rows:,} predictions written to {self.output}.", warning, *reader.notes, sep="\n")
+        pieces = self._encoded(reader, "predicting")
+        self.write(np.concatenate([model.method.predict_proba(X) for X, _ in pieces]), made)
+        record = {"output": str(self.output), "rows": reader.rows, "covered": False, "notes": reader.notes}
+        covered = "averaged_but_class" if model.limit is not None and model.limit.promised else "averaged"
+        self._print(record, ["expected", covered], as_json, what="predictions")
 
     def tell(self, released: "Released", notes: list[str], what: str, as_json: bool) -> None:
         """Print what was written, and what the certificate says of it."""
-        if as_json:
-            counts = ("new", "reused", "again", "most_draws", "alike", "exchangeable", "covered")
-            record = {"output": str(self.output), "rows": len(released), **{n: getattr(released, n) for n in counts}}
-            print(json.dumps({**record, "notes": notes, "certificate_draws": released.certified_draws}))
-            return
-        print(f"{len(released):,} {what} written to {self.output}, one draw per row.")
-        if released.reused:
-            print(f"{released.reused:,} of them use a code that was released before: no new draw.")
-        if released.exchangeable:
-            print(
-                f"{released.exchangeable:,} rows are identical to other rows. If the row order changed, those people "
-                "may have swapped codes, and a recipient who knows their names may have two draws of a person. Keep "
-                "the order, or use --person from the first release on."
-            )
-        if not released.covered:
-            who = f"{released.again:,} people now have" if released.again else "Some of these people have"
-            most, covers = released.most_draws, released.certified_draws
-            print(
-                f"Warning: {who} up to {most} codes, and the certificate covers {covers}. To see what {most} reveal, "
-                f"run `fairbits certify {self.model.folder} TABLE --draws {most}` with new rows."
-            )
-        if released.alike and not released.exchangeable:
-            rows = "1 row is" if released.alike == 1 else f"{released.alike:,} rows are"
-            print(
-                f"{rows} identical to an earlier one; we treated them as different people. If you have an ID column, "
-                "pass it with --person."
-            )
-        if self.keep:
-            print(KEPT.format(", ".join(self.keep)))
-        print(*notes, sep="\n", end="\n" * bool(notes))
+        counts = ("new", "reused", "again", "most_draws", "alike", "exchangeable", "covered")
+        record = {"output": str(self.output), "rows": len(released.codes), **{n: getattr(released, n) for n in counts}}
+        record |= {"notes": notes, "certificate_draws": released.certified_draws}
+        said = {
+            "drawn": True,
+            "reused": released.reused,
+            "exchangeable": released.exchangeable,
+            "not_covered": not released.covered,
+            "alike": released.alike and not released.exchangeable,
+            "kept": self.keep,
+        }
+        who = f"{released.again:,} people now have" if released.again else "Some of these people have"
+        identical = "1 row is" if released.alike == 1 else f"{released.alike:,} rows are"
+        words = {"what": what, "who": who, "identical": identical, "kept": ", ".join(self.keep)}
+        self._print(record, [name for name, holds in said.items() if holds], as_json, model=self.model.folder, **words)
+
+    def _print(self, record: dict[str, Any], said: list[str], as_json: bool, **words: Any) -> None:
+        lines = [WORDS["releases"][name].format(**record, **words) for name in said]
+        print(json.dumps(record) if as_json else "\n".join([*lines, *record["notes"]]))

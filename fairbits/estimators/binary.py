@@ -9,7 +9,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fairbits.certificate import Certificate, Release, certify, system_uniforms
+from fairbits.certificate import Certificate, Release, certify
+from fairbits.certificate.releasing import system_uniforms
 from fairbits.errors import InputError
 from fairbits.estimators.base import InvariantClassifier, log_softmax
 from fairbits.estimators.cells import add_cells, weigh_cells

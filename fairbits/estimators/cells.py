@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbits.information import weigh_groups
-from fairbits.nn.group_columns import joint_groups
+from fairbits.training import joint_groups
 
 
 def weigh_cells(

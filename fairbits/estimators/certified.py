@@ -14,7 +14,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, binary_digits, certify, certify_groups
+from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, certify
+from fairbits.certificate.certification import CodedRows
+from fairbits.certificate.releasing import binary_digits
 from fairbits.encoding import SeenRows, row_hashes, take_rows
 from fairbits.errors import InputError
 from fairbits.estimators.binary import BinaryMIClassifier
@@ -187,7 +189,8 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         code = certify(model, X, sensitive_features=s, confidence=self.confidence)
         number = np.searchsorted(model.classes_, model.predict(X))
         digits = torch.from_numpy(binary_digits(number, len(model.classes_)))
-        answer = certify_groups(digits, model.group_encoder_, s, confidence=self.confidence)
+        coded = CodedRows(digits, model.group_encoder_)
+        answer = certify(coded, sensitive_features=s, confidence=self.confidence)
         limits = {"total_variation": self.max_disparity, "information": self.max_information}
         return [
             _Claim(of, kind, getattr(found, kind), max(getattr(b, f"estimated_{kind}") for b in found.bounds), limit, n)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 
-from fairbits.certificate import fitted_code
+from fairbits.certificate.releasing import fitted_code
 from fairbits.errors import InputError
 
 

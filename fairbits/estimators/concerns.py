@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from fairbits.errors import InputWarning
-from fairbits.information import binary_entropy
+from fairbits.information import binary_entropy, share_entropy
 
 CONSTANT_BITS = 1e-3  # a bit that reveals less than this about the row is constant
 SATURATED = 0.9  # of H(S)
@@ -88,5 +88,5 @@ def conditional_entropy(groups: np.ndarray, y: np.ndarray | None = None) -> floa
     for label in np.unique(labels):
         for column in groups[labels == label].T:
             share = np.unique(column, return_counts=True)[1] / len(column)
-            total -= (share * np.log2(share)).sum() * (labels == label).mean()
-    return float(total)
+            total += share_entropy(share) * float((labels == label).mean())
+    return total

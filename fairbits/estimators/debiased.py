@@ -11,8 +11,7 @@ from fairbits.estimators.binary import VALIDATION_DRAWS, BinaryBernoulliClassifi
 from fairbits.estimators.cells import independence_ratio, log_label_shares, weigh_cells
 from fairbits.estimators.settings import setting
 from fairbits.nn import CodeNet
-from fairbits.nn.group_columns import joint_groups
-from fairbits.training import Batch
+from fairbits.training import Batch, joint_groups
 
 REBALANCE = ("none", "prior", "independent", "balanced", "prior+independent", "prior+balanced")
 

@@ -1,33 +1,99 @@
-"""The information of a code, and of each of its bits, exactly: no draws, all rows and all words."""
+"""Entropies, and the information of a code and of each of its bits, exactly: no draws, all rows and all words."""
 
+import math
+from itertools import combinations
+from typing import Unpack
+
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from fairbits.errors import InputError
-from fairbits.information.entropy import LN2, mixture_divergence
-from fairbits.information.given_gradient import with_gradient
-from fairbits.information.weighed_groups import Groups, WeighedGroups, Weights, group_weights
-from fairbits.information.words import MAX_BITS, mean_words
+from fairbits.information.weighed_groups import Groups, WeighedGroups, Weighing, group_weights
+from fairbits.information.words import MAX_BITS, mean_words, with_gradient
+
+LN2 = math.log(2.0)
 
 
-def neuronwise_information(
-    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
-) -> Tensor:
-    """Return I(T_i;S) of each bit and the group, in bits, exactly.
+def binary_entropy(p: Tensor) -> Tensor:
+    """Return the entropy of a coin with probability ``p``, in bits.
 
-    I(T_i;S) = h(mu_i) - sum_s pi_s h(mu_si), mu_si = mean of theta_i over group s. The empirical information of these
-    rows. The sum over bits is the paper's surrogate for the information of the whole code: the code may hold more
-    (bits that reveal the group only together) or less (bits that repeat each other); see `joint_information`.
+    h(p) = -p log2 p - (1-p) log2 (1-p), with 0 log 0 = 0. The gradient log2((1-p)/p) stays finite at 0 and 1. If p
+    is a sigmoid, prefer `binary_entropy_from_logits`: a saturated sigmoid has lost what the entropy needs.
 
-    Arguments as in `word_tables`, at any width; the result has shape (..., m). Differentiable once in theta.
+    >>> binary_entropy(torch.tensor([0.0, 0.11, 0.5]))
+    tensor([0.0000, 0.4999, 1.0000])
+    """
+    with torch.no_grad():
+        value = (torch.special.entr(p) + torch.special.entr(1 - p)) / LN2
+        slope = (safe_log(1 - p) - safe_log(p)) / LN2
+    return with_gradient(p, value, slope)
 
-    Examples
-    --------
+
+def binary_entropy_from_logits(z: Tensor) -> Tensor:
+    """Return the entropy of a coin with log-odds ``z``, in bits.
+
+    h(sigmoid(z)) = [softplus(u) - u sigmoid(u)] / ln 2 with u = -|z|, accurate and with a finite gradient at any z.
+
+    >>> binary_entropy_from_logits(torch.tensor([0.0, -2.0, 50.0]))
+    tensor([1.0000e+00, 5.2707e-01, 1.4191e-20])
+    """
+    u = -z.abs()
+    return (softplus(u) - u * torch.sigmoid(u)) / LN2
+
+
+def group_entropy(prior: Tensor) -> Tensor:
+    """Return the entropy of probabilities (..., K) in bits, H(S) = -sum_s pi_s log2 pi_s: (...).
+
+    >>> group_entropy(torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
+    tensor([1., 0.])
+    """
+    return torch.special.entr(prior).sum(-1) / LN2
+
+
+def share_entropy(shares: np.ndarray) -> float:
+    """Return the entropy of all entries of a numpy array that sum to 1, in bits.
+
+    >>> share_entropy(np.array([0.25, 0.25, 0.5, 0.0]))
+    1.5
+    """
+    positive = shares[shares > 0]
+    return float(-(positive * np.log2(positive)).sum())
+
+
+def safe_log(p: Tensor) -> Tensor:
+    """Return ln p with p raised to the smallest normal number of its type: finite at 0."""
+    return p.clamp(min=torch.finfo(p.dtype).tiny).log()
+
+
+def mixture_divergence(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the mixture, the pointwise divergences of the groups from it and the log-ratios, in nats.
+
+    With x = (P_s - P)/P: P_s ln(1+x) - (P_s - P), never negative, and ln(1+x), set to 0 where P_s = 0. Taking log1p
+    of a small x keeps float32 accurate for an information of 1e-8 bits, where ln P_s - ln P is not.
+    Tables P_s (..., K, cells) and prior (..., K) give (..., 1, cells), (..., K, cells) and (..., K, cells).
+    """
+    mixture = prior.unsqueeze(-2) @ tables
+    floor = mixture.clamp(min=torch.finfo(mixture.dtype).tiny)
+    excess = tables - mixture
+    x, logarithm = excess / floor, torch.xlogy(tables > 0, tables / floor)  # xlogy(0, 0) = 0
+    log_ratio = torch.where(x > -0.5, torch.log1p(x), logarithm)
+    return mixture, tables * log_ratio - excess, log_ratio
+
+
+def neuronwise_information(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> Tensor:
+    """Return I(T_i;S) of each bit and the group, in bits, exactly: (..., m), at any width.
+
+    I(T_i;S) = h(mu_i) - sum_s pi_s h(mu_si), mu_si = mean of theta_i over group s. The sum over bits is the paper's
+    surrogate for the information of the whole code: the code may hold more (bits that reveal the group only together)
+    or less (bits that repeat each other); see `joint_information`.
+
     >>> theta = torch.tensor([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5], [0.1, 0.5]])
     >>> neuronwise_information(theta, torch.tensor([0, 0, 1, 1]))
     tensor([0.5310, 0.0000])
     """
-    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    row_weights, prior = group_weights(theta, groups, **weighing)
     with torch.no_grad():
         _, divergence, log_ratio = mixture_divergence(row_weights @ _cells(theta), prior)
         share = prior.unsqueeze(-1) / LN2
@@ -43,8 +109,6 @@ def neuronwise_penalty(theta: Tensor, groups: WeighedGroups) -> Tensor:
     sum_s pi_s <cells_s, stop_gradient log2(cells_s / cells)>: the same gradient with half the operations, and the same
     value but for the rounding of its terms (1e-7 bits in float32, where the other is exact to a fraction of itself).
 
-    Examples
-    --------
     >>> theta = torch.tensor([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5], [0.1, 0.5]])
     >>> from fairbits.information import weigh_groups
     >>> neuronwise_penalty(theta, weigh_groups(torch.tensor([0, 0, 1, 1]), n_groups=2))
@@ -63,13 +127,11 @@ def _cells(theta: Tensor) -> Tensor:
     return torch.cat([1 - theta, theta], -1)
 
 
-def word_tables(
-    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
-) -> tuple[Tensor, Tensor]:
+def word_tables(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> tuple[Tensor, Tensor]:
     """Return the probability of every code in every group, and the groups' probabilities.
 
     P_s(t) = mean over the rows of group s of prod_i theta_i^{t_i} (1 - theta_i)^{1 - t_i}: the law of one drawn code
-    of these rows (empirical in the rows, exact in the draws). Differentiable once in theta.
+    of these rows (empirical in the rows, exact in the draws). Like all measures of theta, differentiable once.
 
     Parameters
     ----------
@@ -97,7 +159,7 @@ def word_tables(
             remedy="Use monte_carlo_information for a value, wide_information for a penalty, information_bounds for "
             "an interval.",
         )
-    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    row_weights, prior = group_weights(theta, groups, **weighing)
     return mean_words(theta, row_weights), prior
 
 
@@ -105,15 +167,9 @@ def table_information(tables: Tensor, prior: Tensor) -> Tensor:
     """Return the mutual information between a cell and its group, in bits.
 
     I = sum_s pi_s sum_t P_s(t) log2(P_s(t) / P(t)), P = sum_s pi_s P_s. Its gradient with respect to P_s(t) is
-    pi_s log2(P_s(t) / P(t)), taken as 0 where P_s(t) = 0.
+    pi_s log2(P_s(t) / P(t)), taken as 0 where P_s(t) = 0. Tables are (..., K, cells), one distribution per group (all
+    zero for an absent group), and prior (..., K).
 
-    Parameters
-    ----------
-    tables : (..., K, cells), one distribution per group (all zero for an absent group)
-    prior : (..., K)
-
-    Examples
-    --------
     >>> table_information(torch.tensor([[0.9, 0.1], [0.1, 0.9]]), torch.tensor([0.5, 0.5]))
     tensor(0.5310)
     """
@@ -124,23 +180,18 @@ def table_information(tables: Tensor, prior: Tensor) -> Tensor:
     return with_gradient(tables, value, slope).squeeze((-2, -1))
 
 
-def joint_information(
-    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
-) -> Tensor:
-    """Return I(T;S) of one drawn code and the group, in bits, exactly over all 2^m codes.
+def joint_information(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> Tensor:
+    """Return I(T;S) of one drawn code and the group, in bits, exactly over all 2^m codes: (...).
 
     The empirical information of these rows: no sampling noise, but on few rows it exceeds the population's on average
-    (see `joint_bias`). Differentiable once in theta. Arguments as in `word_tables`; the result has shape (...).
-
-    Examples
-    --------
-    Two bits that reveal nothing alone and everything together (S = bit 0 xor bit 1):
+    (see `joint_bias`). Arguments as in `word_tables`. Two bits that reveal nothing alone and everything together
+    (S = bit 0 xor bit 1):
 
     >>> theta = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     >>> joint_information(theta, torch.tensor([0, 1, 1, 0]))
     tensor(1.)
     """
-    return table_information(*word_tables(theta, groups, weights=weights, prior=prior, n_groups=n_groups))
+    return table_information(*word_tables(theta, groups, **weighing))
 
 
 def running_information(tables: Tensor, prior: Tensor, running: Tensor, beta: float) -> tuple[Tensor, Tensor]:
@@ -150,24 +201,16 @@ def running_information(tables: Tensor, prior: Tensor, running: Tensor, beta: fl
     Small batches overstate the information, and the gradient of that error destroys the code; running tables average
     it away. At beta = 0 value and gradient are those of `table_information`; otherwise the penalty is not an
     information (log ``table_information(new_running, prior)`` instead). A group's first batch starts its table; a
-    group absent from the batch keeps it.
+    group absent from the batch keeps it. Tables and prior are those of `word_tables`, running is like tables (zeros at
+    the start), and beta is the share of the past, 0.9 to 0.98.
 
-    Parameters
-    ----------
-    tables, prior : from `word_tables`
-    running : like tables; zeros at the start
-    beta : share of the past, 0.9 to 0.98
-
-    Examples
-    --------
     >>> tables, prior = torch.tensor([[0.9, 0.1], [0.1, 0.9]]), torch.tensor([0.5, 0.5])
     >>> penalty, running = running_information(tables, prior, torch.zeros_like(tables), 0.9)
     >>> penalty
     tensor(0.5310)
     """
     with torch.no_grad():
-        present = tables.sum(-1, keepdim=True) > 0
-        started = running.sum(-1, keepdim=True) > 0
+        present, started = (t.sum(-1, keepdim=True) > 0 for t in (tables, running))
         blend = torch.where(started, beta * running + (1 - beta) * tables, tables)
         new_running = torch.where(present, blend, running)
         _, _, log_ratio = mixture_divergence(new_running, prior)
@@ -175,68 +218,51 @@ def running_information(tables: Tensor, prior: Tensor, running: Tensor, beta: fl
     return (slope * tables).sum((-2, -1)), new_running
 
 
-def total_variation(
-    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
-) -> Tensor:
-    """Return the largest total variation between two groups' code distributions, in [0, 1], not in bits.
+def total_variation(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> Tensor:
+    """Return the largest total variation between two groups' code distributions, in [0, 1], not in bits: (...).
 
     max over pairs of (1/2) sum_t |P_s(t) - P_s'(t)|: how much better than chance anyone can distinguish two groups of
-    these rows from one code. Empirical; groups that are absent or have prior 0 are left out. Arguments as in
-    `word_tables`; shape (...).
+    these rows from one code. Groups that are absent or have prior 0 are left out. Arguments as in `word_tables`.
 
-    Examples
-    --------
     >>> total_variation(torch.tensor([[0.9], [0.1], [0.2]]), torch.tensor([0, 1, 2]))
     tensor(0.8000)
     """
-    tables, share = word_tables(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
-    n, present = tables.shape[-2], share > 0
-    pairs = [(0, 0), *((s, r) for s in range(n) for r in range(s))]
-    distances = [
-        (tables[..., s, :] - tables[..., r, :]).abs().sum(-1) / 2 * (present[..., s] & present[..., r])
-        for s, r in pairs
-    ]
+    tables, share = word_tables(theta, groups, **weighing)
+    every = list(zip(tables.unbind(-2), (share > 0).unbind(-1), strict=True))
+    pairs = [(every[0], every[0]), *combinations(every, 2)]  # a group alone is at distance 0
+    distances = [(p - q).abs().sum(-1) / 2 * (has_p & has_q) for (p, has_p), (q, has_q) in pairs]
     return torch.stack(distances, -1).amax(-1)
 
 
-def joint_bias(
-    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
-) -> Tensor:
-    """Estimate by how much `joint_information` of these rows exceeds the population's, in bits, to first order.
+def joint_bias(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> Tensor:
+    """Estimate by how much `joint_information` of these rows exceeds the population's, in bits, to first order: (...).
 
     sum_s pi_s / (2 n_s ln 2) sum_t Var_{x|s} p(t|x) [1/P_s(t) - pi_s/P(t)], with the rows' own variances; n_s is the
     effective number of rows, 1 / sum_j w_sj^2. Of drawn bits this is Miller and Madow's correction; theta-means need
-    less, down to none for a constant theta. Too small for hard codes with more words than rows.
+    less, down to none for a constant theta. Too small for hard codes with more words than rows. Subtract it to compare
+    codes on few rows; the rest may be negative. Arguments as in `word_tables`.
 
-    Arguments as in `word_tables`; shape (...). Subtract it to compare codes on few rows; the rest may be negative.
-
-    Examples
-    --------
     >>> theta = torch.rand(200, 6, generator=torch.Generator().manual_seed(0))
     >>> joint_bias(theta, torch.arange(200) % 2)
     tensor(0.0163)
     """
-    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    row_weights, prior = group_weights(theta, groups, **weighing)
     zero, one = (1 - theta).square(), theta.square()
     total = zero + one  # squared word probabilities are words of odds one : zero, times the product of the totals
     squares = mean_words(one / total, row_weights * total.prod(-1).unsqueeze(-2))
     return _bias(mean_words(theta, row_weights), squares, row_weights, prior).sum(-1)
 
 
-def neuronwise_bias(
-    theta: Tensor, groups: Groups, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
-) -> Tensor:
-    """Estimate by how much `neuronwise_information` of these rows exceeds the population's, in bits, to first order.
+def neuronwise_bias(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> Tensor:
+    """Estimate by how much `neuronwise_information` of these rows exceeds the population's, by bit: (..., m).
 
-    The formula of `joint_bias` for each bit alone. Arguments as in `word_tables`; shape (..., m).
+    The formula of `joint_bias` for each bit alone, in bits and to first order. Arguments as in `word_tables`.
 
-    Examples
-    --------
     >>> theta = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
     >>> neuronwise_bias(theta, torch.arange(200) % 2)
     tensor([0.0012, 0.0012])
     """
-    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    row_weights, prior = group_weights(theta, groups, **weighing)
     cells = _cells(theta)
     bias = _bias(row_weights @ cells, row_weights @ cells.square(), row_weights, prior)
     return torch.add(*bias.chunk(2, -1))

@@ -1,19 +1,17 @@
 """The information of codes of any width, from drawn codes."""
 
 import warnings
-from collections.abc import Iterator
+from typing import Unpack
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.nn.functional import threshold
 
 from fairbits.errors import InputError, InputWarning
-from fairbits.information.entropy import LN2, mixture_divergence, safe_log
-from fairbits.information.exact import joint_information, table_information
-from fairbits.information.given_gradient import with_gradient
-from fairbits.information.weighed_groups import Groups, Weights, group_weights
-from fairbits.information.words import MAX_BITS
+from fairbits.information.exact import LN2, joint_information, mixture_divergence, safe_log, table_information
+from fairbits.information.weighed_groups import Groups, Weighing, group_weights
+from fairbits.information.words import MAX_BITS, with_gradient
 
 CLAMP = 1e-6
 PENALTY_CLAMP = 1e-3
@@ -28,33 +26,15 @@ class SparseCountsWarning(InputWarning):
 
 @torch.no_grad()
 def monte_carlo_information(
-    theta: Tensor,
-    groups: Groups,
-    n_draws: int,
-    generator: torch.Generator | None = None,
-    *,
-    weights: Weights = None,
-    prior: Weights = None,
-    n_groups: int | None = None,
+    theta: Tensor, groups: Groups, n_draws: int, generator: Generator | None = None, **weighing: Unpack[Weighing]
 ) -> tuple[Tensor, Tensor]:
-    """Estimate I(T;S) of one drawn code and the group, in bits, with its standard error, at any width.
+    """Estimate I(T;S) of one drawn code and the group, in bits, with its standard error, at any width: (...) each.
 
-    Mean over drawn codes t of KL(p(S|t) || pi), where p(S|t) uses all rows: unbiased for the empirical information of
-    these rows, each term between 0 and log2(1 / min pi). Rows are drawn independently with weights pi_s / n_s; theta
-    is kept within [1e-6, 1 - 1e-6]. A value, not a penalty: it has no gradient (see `wide_information`).
+    Mean over `n_draws` (at least 2) drawn codes t of KL(p(S|t) || pi), where p(S|t) uses all rows: unbiased for the
+    empirical information of these rows, each term between 0 and log2(1 / min pi). Rows are drawn independently with
+    weights pi_s / n_s; theta is kept within [1e-6, 1 - 1e-6]. A value, not a penalty: it has no gradient (see
+    `wide_information`). Other arguments as in `word_tables`.
 
-    Parameters
-    ----------
-    theta, groups, weights, prior, n_groups : as in `word_tables`, at any width
-    n_draws : at least 2
-    generator : where the draws come from
-
-    Returns
-    -------
-    estimate (...), standard_error (...)
-
-    Examples
-    --------
     >>> theta = torch.tensor([0.6, 0.4]).repeat_interleave(50)[:, None].expand(-1, 30)
     >>> groups = torch.arange(2).repeat_interleave(50)
     >>> estimate, error = monte_carlo_information(theta, groups, 10_000, torch.Generator().manual_seed(0))
@@ -63,13 +43,12 @@ def monte_carlo_information(
     """
     if n_draws < 2:
         raise InputError(f"n_draws is {n_draws}, but a standard error needs at least 2 draws.")
-    weighed = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups, check=True)
-    v = drawn_divergences(theta, *weighed, n_draws, generator)
+    v = drawn_divergences(theta, *group_weights(theta, groups, check=True, **weighing), n_draws, generator)
     return v.mean(-1), v.std(-1) / n_draws**0.5
 
 
 def drawn_divergences(
-    theta: Tensor, row_weights: Tensor, prior: Tensor, n_draws: int, generator: torch.Generator | None
+    theta: Tensor, row_weights: Tensor, prior: Tensor, n_draws: int, generator: Generator | None
 ) -> Tensor:
     """Return KL(p(S|t) || prior) of independently drawn codes, in bits: (..., n_draws)."""
     p = theta.clamp(CLAMP, 1 - CLAMP)
@@ -77,7 +56,7 @@ def drawn_divergences(
     return posterior_divergence(relative_tables(codes, p, row_weights), prior)
 
 
-def draw_codes(p: Tensor, row_probabilities: Tensor, n_draws: int, generator: torch.Generator | None) -> Tensor:
+def draw_codes(p: Tensor, row_probabilities: Tensor, n_draws: int, generator: Generator | None) -> Tensor:
     """Draw rows with replacement and a code (..., n_draws, m) of 0. and 1. from each."""
     chances = row_probabilities.reshape(-1, row_probabilities.shape[-1])
     chances = torch.where(chances.sum(-1, keepdim=True) > 0, chances, 1)
@@ -89,11 +68,7 @@ def draw_codes(p: Tensor, row_probabilities: Tensor, n_draws: int, generator: to
 def relative_tables(codes: Tensor, p: Tensor, row_weights: Tensor) -> Tensor:
     """Return P_s(t) for given codes (..., d, m), up to a factor shared by the groups: (..., K, d)."""
     terms = _log_terms(p)
-    chunks = [
-        row_weights @ _relative_likelihood(codes[..., draws, :], *terms).mT
-        for draws in _draw_chunks(p, codes.shape[-2])
-    ]
-    return torch.cat(chunks, -1)
+    return torch.cat([row_weights @ _relative_likelihood(t, *terms).mT for t in _chunks(codes, -2, p)], -1)
 
 
 def posterior_divergence(tables: Tensor, prior: Tensor) -> Tensor:
@@ -115,37 +90,27 @@ def _relative_likelihood(codes: Tensor, logits: Tensor, log_zeros: Tensor) -> Te
     return threshold(likelihood, _NEGLIGIBLE, 0.0, inplace=True)
 
 
-def _draw_chunks(p: Tensor, n_draws: int) -> Iterator[slice]:
-    """Cut the draws so that the likelihoods of a chunk under all rows fit the memory set aside."""
-    size = max(1, _CHUNK_NUMBERS // p.shape[:-1].numel())
-    return (slice(start, start + size) for start in range(0, n_draws, size))
+def _chunks(draws: Tensor, dim: int, p: Tensor) -> tuple[Tensor, ...]:
+    """Cut the draws so that the likelihoods of a chunk under all rows of p fit the memory set aside."""
+    return draws.split(max(1, _CHUNK_NUMBERS // p.shape[:-1].numel()), dim)
 
 
 def wide_information(
     theta: Tensor,
     groups: Groups,
     *,
-    weights: Weights = None,
-    prior: Weights = None,
-    n_groups: int | None = None,
-    generator: torch.Generator | None = None,
+    generator: Generator | None = None,
     noise: Tensor | None = None,
+    **weighing: Unpack[Weighing],
 ) -> Tensor:
     """Estimate I(T;S) of one drawn code and the group, in bits, with an unbiased gradient: a penalty at any width.
 
     Draws one code t_j per row and averages KL(p(S|t_j) || pi). The gradient is not that of the drawn value, whose
     expectation is zero: for each bit i both of its values are put into t_j, g_ji = w_j [log2 P_s/P (t_j, t_i=1) -
     log2 P_s/P (t_j, t_i=0)], whose mean over draws is the exact gradient. Empirical; theta is kept within
-    [0.001, 0.999] for the estimate, and gradients pass to theta unchanged.
+    [0.001, 0.999] for the estimate, and gradients pass to theta unchanged. The draws come from `generator`, or from
+    `noise`, uniform numbers (..., n, m). Other arguments as in `word_tables`.
 
-    Parameters
-    ----------
-    theta, groups, weights, prior, n_groups : as in `word_tables`, at any width
-    generator : where the draws come from
-    noise : (..., n, m) uniform numbers to draw with, instead of a generator
-
-    Examples
-    --------
     >>> theta = torch.tensor([0.9, 0.1]).repeat_interleave(500)[:, None].expand(-1, 64)
     >>> groups = torch.arange(2).repeat_interleave(500)
     >>> wide_information(theta, groups, generator=torch.Generator().manual_seed(0))
@@ -153,7 +118,7 @@ def wide_information(
     """
     if noise is not None and noise.shape != theta.shape:
         raise InputError(f"noise has shape {tuple(noise.shape)}, but theta has shape {tuple(theta.shape)}.")
-    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups)
+    row_weights, prior = group_weights(theta, groups, **weighing)
     if noise is None:
         noise = torch.rand(theta.shape, generator=generator, dtype=theta.dtype, device=theta.device)
     with torch.no_grad():
@@ -169,8 +134,7 @@ def local_expectation(p: Tensor, codes: Tensor, row_weights: Tensor, prior: Tens
     flips = torch.cat([logits.exp(), (-logits).exp(), ones], -1)  # p(t|x) changes by these when a bit flips
     flips_all = (prior.unsqueeze(-2) @ row_weights).mT * flips  # (..., n, 2m + 1)
     values, gradients = [], []
-    for rows in _draw_chunks(p, codes.shape[-2]):
-        t, own = codes[..., rows, :], row_weights[..., rows]  # own (..., K, c): one group per row
+    for t, own in zip(_chunks(codes, -2, p), _chunks(row_weights, -1, p), strict=True):  # own (..., K, c): one group
         likelihood = _relative_likelihood(t, logits, log_zeros)
         share = ((prior * (prior < 1)).unsqueeze(-1) * own).sum(-2)  # pi_s / n_s, 0 for a group alone
         values.append((share * posterior_divergence(row_weights @ likelihood.mT, prior)).sum(-1))
@@ -188,23 +152,14 @@ def _flip_ratio(t: Tensor, sums: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def counted_information(
-    codes: Tensor, groups: Tensor, *, weights: Weights = None, prior: Weights = None, n_groups: int | None = None
-) -> Tensor:
-    """Return I(T;S) of the histogram of drawn codes, in bits: the paper supplement's BinaryMI.
+def counted_information(codes: Tensor, groups: Tensor, **weighing: Unpack[Weighing]) -> Tensor:
+    """Return I(T;S) of the histogram of drawn codes (n, m) of 0 and 1, in bits: the paper supplement's BinaryMI.
 
     Plug-in information of the relative frequencies of (code, group). It exceeds the information of the law the codes
     were drawn from by about (2^m - 1)(K - 1) / (2 n ln 2), and it saturates at H(S) as soon as all codes differ,
     whatever the network does; `joint_information` of the bits' probabilities has neither fault. Counts have no
-    gradient. Warns by `SparseCountsWarning` when 2^m > n / 10.
+    gradient. Warns by `SparseCountsWarning` when 2^m > n / 10. Other arguments as in `word_tables`, one table only.
 
-    Parameters
-    ----------
-    codes : (n, m) of 0 and 1, any type
-    groups, weights, prior, n_groups : as in `word_tables`, one table only
-
-    Examples
-    --------
     >>> codes = torch.tensor([[0], [0], [0], [1]] * 10)
     >>> counted_information(codes, torch.tensor([0, 0, 1, 1] * 10))
     tensor(0.3113)
@@ -219,7 +174,7 @@ def counted_information(
         )
         warnings.warn(warning, stacklevel=3)  # past no_grad's wrapper
     shape = codes if codes.is_floating_point() else codes.to(torch.get_default_dtype())
-    row_weights, prior = group_weights(shape, groups, weights=weights, prior=prior, n_groups=n_groups, check=True)
+    row_weights, prior = group_weights(shape, groups, check=True, **weighing)
     words, word = codes.unique(dim=0, return_inverse=True)
     tables = row_weights.new_zeros(prior.shape[-1], len(words)).index_add(1, word, row_weights)
     return table_information(tables, prior)

@@ -1,12 +1,13 @@
 """Rows and groups become normalised row weights: a group mean is one matrix product with them."""
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypedDict
 
 import torch
 from torch import Tensor
 
 from fairbits.errors import InputError
-from fairbits.information.given_gradient import in_transform
+
+Weights: TypeAlias = Tensor | None  # of rows or of groups
 
 
 class WeighedGroups(NamedTuple):
@@ -16,9 +17,15 @@ class WeighedGroups(NamedTuple):
     prior: Tensor  # (..., K)
 
 
+class Weighing(TypedDict, total=False):
+    """What every measure takes by name beside theta and the groups."""
+
+    weights: Weights  # (..., n) non-negative row weights, 1 by default
+    prior: Weights  # (..., K) probabilities of the groups, by default their share of the weight
+    n_groups: int | None  # K, fixed in advance; needed under vmap. If you pass it, values are trusted
+
+
 Groups: TypeAlias = Tensor | WeighedGroups
-Weights: TypeAlias = Tensor | None  # of rows or of groups
-ONE_REPLICA = "Call it once per replica."  # where theta may not have leading dimensions
 
 
 def group_weights(
@@ -33,19 +40,10 @@ def group_weights(
     """Return each group's normalised row weights and the groups' probabilities.
 
     ``row_weights @ theta`` are the group means. An absent group has weights 0 and probability 0, and the others are
-    renormalised. Weights and prior are constants: no gradient.
+    renormalised. Weights and prior are constants: no gradient. Of theta (..., n, m) only shape, dtype and device are
+    used unless values are checked; `check` looks at them (a device synchronisation) even when `n_groups` is given.
+    Groups (..., n) are integers 0..K-1, or `WeighedGroups`, which are returned as they are; the rest is in `Weighing`.
 
-    Parameters
-    ----------
-    theta : (..., n, m); only shape, dtype and device are used unless values are checked
-    groups : (..., n) integers 0..K-1, or `WeighedGroups`, which are returned as they are
-    weights : (..., n) non-negative row weights, 1 by default
-    prior : (..., K) probabilities of the groups, by default their share of the weight
-    n_groups : K, fixed in advance; needed under ``torch.func.vmap``. If you pass it, values are trusted
-    check : look at the values (a device synchronisation) even when ``n_groups`` is given
-
-    Examples
-    --------
     >>> row_weights, prior = group_weights(torch.rand(3, 1), torch.tensor([0, 1, 1]))
     >>> row_weights
     tensor([[1.0000, 0.0000, 0.0000],
@@ -58,13 +56,13 @@ def group_weights(
             raise InputError("weights and prior are part of WeighedGroups.", remedy="Pass them to weigh_groups.")
         return WeighedGroups(groups.row_weights.to(theta.dtype), groups.prior.to(theta.dtype))
     _check_shapes(theta, groups, weights, prior, n_groups)
-    look = not in_transform()
-    if n_groups is None and prior is None and not look:
+    trusted = in_transform() or (n_groups is not None and not check)
+    if n_groups is None and prior is None and in_transform():
         raise InputError("The number of groups cannot depend on data under vmap.", remedy="Pass n_groups.")
-    if look and (check or n_groups is None):
-        _check_values(theta, groups, weights, prior, n_groups)
     if n_groups is None:
         n_groups = int(groups.max()) + 1 if prior is None else prior.shape[-1]
+    if not trusted:
+        _check_values(theta, groups, weights, prior, n_groups)
     row_weights, prior = weigh_groups(groups, weights=weights, prior=prior, n_groups=n_groups, dtype=theta.dtype)
     lead = theta.shape[:-2]
     return WeighedGroups(row_weights.expand(*lead, *row_weights.shape[-2:]), prior.expand(*lead, n_groups))
@@ -72,12 +70,7 @@ def group_weights(
 
 @torch.no_grad()
 def weigh_groups(
-    groups: Tensor,
-    *,
-    n_groups: int,
-    weights: Weights = None,
-    prior: Weights = None,
-    dtype: torch.dtype = torch.float32,
+    groups: Tensor, *, n_groups: int, weights: Weights = None, prior: Weights = None, dtype: torch.dtype = torch.float32
 ) -> WeighedGroups:
     """Return what the measures need of the groups, once for many calls; values are trusted.
 
@@ -99,13 +92,12 @@ def weigh_groups(
     return WeighedGroups(mass / total.clamp(min=tiny), share)
 
 
-def normalised(row_weights: Tensor) -> Tensor:
-    """Return the weights (K, n) of some of the rows, scaled to sum to 1 in each group that has any."""
-    return row_weights / row_weights.sum(-1, keepdim=True).clamp(min=torch.finfo(row_weights.dtype).tiny)
+def in_transform() -> bool:
+    """Return whether a torch.func transform is running, where values cannot be looked at."""
+    return torch._C._functorch.maybe_current_level() is not None
 
 
 def _check_shapes(theta: Tensor, groups: Tensor, weights: Weights, prior: Weights, n_groups: int | None) -> None:
-    """Raise an InputError that names the argument when shapes or types do not fit together."""
     if theta.dim() < 2 or not theta.is_floating_point() or theta.dtype == torch.float16 or 0 in theta.shape:
         raise InputError(
             "theta must be floating point (not half precision) of shape (..., rows, bits) with at least one of each; "
@@ -125,15 +117,14 @@ def _check_shapes(theta: Tensor, groups: Tensor, weights: Weights, prior: Weight
         raise InputError(f"prior has {prior.shape[-1]} entries, but n_groups is {n_groups}.", remedy="Pass one each.")
 
 
-def _check_values(theta: Tensor, groups: Tensor, weights: Weights, prior: Weights, n_groups: int | None) -> None:
+def _check_values(theta: Tensor, groups: Tensor, weights: Weights, prior: Weights, n_groups: int) -> None:
     low, high = (value.item() for value in theta.detach().aminmax())
     if not 0 <= low <= high <= 1:
         problem = f"theta must hold probabilities in [0, 1], got {low} to {high}."
         raise InputError(problem, remedy="Apply a sigmoid to logits.")
     first, last = int(groups.min()), int(groups.max())
-    known = n_groups if n_groups is not None else prior.shape[-1] if prior is not None else last + 1
-    if first < 0 or last >= known:
-        problem = f"groups must lie in 0..{known - 1}, got {first} to {last}."
+    if first < 0 or last >= n_groups:
+        problem = f"groups must lie in 0..{n_groups - 1}, got {first} to {last}."
         raise InputError(problem, remedy="Encode them, or raise n_groups.")
     for name, mass in (("weights", weights), ("prior", prior)):
         if mass is not None and not (mass.isfinite() & (mass >= 0)).all():

@@ -1,4 +1,4 @@
-"""Distributions of whole codes: means over rows of products over bits, as a matrix product of half codes."""
+"""Distributions of whole codes as a matrix product of half codes, and gradients that are given in closed form."""
 
 import inspect
 from collections.abc import Iterator
@@ -10,6 +10,8 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import threshold
 
+from fairbits.information.weighed_groups import in_transform
+
 MAX_BITS = 20  # the most that are ever summed over all words
 EXACT_BITS = 16  # up to here a sum over all words costs less than what would take its place
 _CHUNK_ROWS = 8192
@@ -17,20 +19,39 @@ _CHUNK_NUMBERS = 2**23  # numbers in one half product: 32 MB in float32
 _SPLIT_WORK = 2**25  # multiplications from which gathering each group's rows pays (measured)
 
 
+def with_gradient(x: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+    """Return ``value``, whose derivative with respect to ``x`` is ``gradient``: autograd never sees the logarithms.
+
+    ``value``, computed without a graph, is like ``x`` with some dimensions of size 1, each value a function of the
+    numbers it would be broadcast to.
+
+    >>> x = torch.zeros(1, 1, requires_grad=True)
+    >>> with_gradient(x, torch.tensor([[5.0]]), torch.tensor([[7.0]])).backward()
+    >>> x.grad.item()
+    7.0
+    """
+    slope = (x * gradient).sum_to_size(value.shape)
+    if slope.requires_grad and not in_transform():
+        slope.register_hook(_refuse_second_order)
+    return value + (slope - slope.detach())  # the value itself, and the slope's gradient
+
+
+def _refuse_second_order(upstream: Tensor) -> None:
+    """Raise in a backward pass that records itself, to which the given gradient is a constant."""
+    if torch.is_grad_enabled():
+        raise RuntimeError(
+            "You can differentiate fairbits' information measures only once, because their gradients are given in "
+            "closed form. Call backward or grad without create_graph=True."
+        )
+
+
 def mean_words(theta: Tensor, row_weights: Tensor) -> Tensor:
     """Return the weighted sums of p(t|x) over the rows, for every word t and every group.
 
     P_s(t) = sum_j w_sj prod_i theta_ji^{t_i} (1 - theta_ji)^{1 - t_i}. With t = (u, v) split in half this is
     A_s^T B, where A and B hold the half products: n 2^m multiplications and memory for n 2^{m/2} numbers.
-
-    Parameters
-    ----------
-    theta : (..., n, m)
-    row_weights : (..., K, n), constants
-
-    Returns
-    -------
-    (..., K, 2^m), words in the order of ``itertools.product((0, 1), repeat=m)``
+    Theta (..., n, m) and row_weights (..., K, n), constants, give (..., K, 2^m), words in the order of
+    ``itertools.product((0, 1), repeat=m)``.
     """
     return _MeanWords.apply(theta, row_weights)
 
@@ -54,8 +75,12 @@ class _Batched(Function):
 class _MeanWords(_Batched):
     @staticmethod
     def forward(theta: Tensor, row_weights: Tensor) -> Tensor:
-        parts = [_mean_words(theta[..., rows, :], w) for rows, w in _parts(theta, row_weights)]
-        return torch.cat(parts, -2) if len(parts) > 1 else parts[0]
+        n_bits, n_groups = theta.shape[-1], row_weights.shape[-2]
+        words = theta.new_zeros(*theta.shape[:-2], n_groups, 1 << n_bits // 2, 1 << n_bits - n_bits // 2)
+        for groups, rows, w in _parts(theta, row_weights):
+            left, right = _halves(_products(_bits_first(theta[..., rows, :]))[-1], n_bits)
+            words[..., groups, :, :] += (_weighted(left, w) @ right.mT).unflatten(-2, (w.shape[-2], -1))
+        return words.flatten(-2)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -72,11 +97,19 @@ class _MeanWordsGradient(_Batched):
 
     @staticmethod
     def forward(theta: Tensor, row_weights: Tensor, upstream: Tensor) -> Tensor:
-        gradient, first = torch.zeros_like(theta), 0
-        for rows, w in _parts(theta, row_weights):
-            last = first + w.shape[-2]
-            gradient[..., rows, :] = _mean_words_gradient(theta[..., rows, :], w, upstream[..., first:last, :])
-            first = last
+        """Recompute the half products and push the upstream gradient (..., K, 2^m) through them to theta."""
+        n_bits, gradient = theta.shape[-1], torch.zeros_like(theta)
+        for groups, rows, w in _parts(theta, row_weights):
+            bits = _bits_first(theta[..., rows, :])
+            products = _products(bits)
+            left, right = _halves(products[-1], n_bits)
+            above = upstream[..., groups, :].reshape(*theta.shape[:-2], w.shape[-2] << n_bits // 2, -1)
+            d_left = (above @ right).unflatten(-2, (w.shape[-2], -1)).mul_(w.unsqueeze(-2)).sum(-3)
+            d_right = above.mT @ _weighted(left, w)
+            if n_bits % 2:
+                d_left = torch.cat([d_left, torch.zeros_like(d_left)], -2)
+            d_bits = _products_gradient(bits, products, torch.stack([d_left, d_right], -3))
+            gradient[..., rows, :] = d_bits.flatten(-3, -2)[..., n_bits % 2 :, :].mT
         return gradient
 
     @staticmethod
@@ -84,50 +117,27 @@ class _MeanWordsGradient(_Batched):
         pass
 
 
-def _parts(theta: Tensor, row_weights: Tensor) -> list[tuple[Any, Tensor]]:
-    """Split the work into (rows, weights of the groups on them).
+def _parts(theta: Tensor, row_weights: Tensor) -> Iterator[tuple[slice, Any, Tensor]]:
+    """Split the work into (groups, rows, weights of these groups on these rows), few enough rows for the memory.
 
     Much work is split by group, so that K groups cost no more than one. Little work, and a stack of
     replicas, whose groups are at different rows, keeps all rows and multiplies by the weights.
     """
+    n_groups, n_rows = row_weights.shape[-2:]
     if theta.dim() > 2 or row_weights.numel() << theta.shape[-1] < _SPLIT_WORK:
-        return [(slice(None), row_weights)]
-    rows = [w.nonzero().squeeze(-1) for w in row_weights]
-    return [(r, w[r].unsqueeze(0)) for r, w in zip(rows, row_weights, strict=True)]
+        for rows in _chunks(theta, n_groups, n_rows):
+            yield slice(None), rows, row_weights[..., rows]
+        return
+    for s, w in enumerate(row_weights):
+        members = w.nonzero().squeeze(-1)
+        for part in _chunks(theta, 1, len(members)):
+            yield slice(s, s + 1), members[part], w[members[part]].unsqueeze(0)
 
 
-def _mean_words(theta: Tensor, row_weights: Tensor) -> Tensor:
-    lead, n_groups, n_bits = theta.shape[:-2], row_weights.shape[-2], theta.shape[-1]
-    words = theta.new_zeros(*lead, n_groups << n_bits // 2, 1 << n_bits - n_bits // 2)
-    for rows in _chunks(theta, n_groups):
-        left, right = _halves(_products(_bits_first(theta[..., rows, :]))[-1], n_bits)
-        words += _weighted(left, row_weights[..., rows]) @ right.mT
-    return words.reshape(*lead, n_groups, 1 << n_bits)
-
-
-def _mean_words_gradient(theta: Tensor, row_weights: Tensor, upstream: Tensor) -> Tensor:
-    """Recompute the half products and push the upstream gradient (..., K, 2^m) through them to theta."""
-    n_bits, n_groups = theta.shape[-1], row_weights.shape[-2]
-    upstream = upstream.reshape(*theta.shape[:-2], n_groups << n_bits // 2, -1)  # (..., K 2^a, 2^b)
-    gradient = torch.empty_like(theta)
-    for rows in _chunks(theta, n_groups):
-        bits, w = _bits_first(theta[..., rows, :]), row_weights[..., rows]
-        products = _products(bits)
-        left, right = _halves(products[-1], n_bits)
-        d_left = (upstream @ right).unflatten(-2, (n_groups, -1)).mul_(w.unsqueeze(-2)).sum(-3)
-        d_right = upstream.mT @ _weighted(left, w)
-        if n_bits % 2:
-            d_left = torch.cat([d_left, torch.zeros_like(d_left)], -2)
-        d_bits = _products_gradient(bits, products, torch.stack([d_left, d_right], -3))
-        gradient[..., rows, :] = d_bits.flatten(-3, -2)[..., n_bits % 2 :, :].mT
-    return gradient
-
-
-def _chunks(theta: Tensor, n_groups: int) -> Iterator[slice]:
-    n, m = theta.shape[-2:]
-    replicas = theta.shape[:-2].numel()
-    size = max(256, min(_CHUNK_ROWS, _CHUNK_NUMBERS // (replicas * n_groups << (m + 1) // 2)))
-    return (slice(start, start + size) for start in range(0, n, size))
+def _chunks(theta: Tensor, n_groups: int, n_rows: int) -> list[slice]:
+    replicas, half = theta.shape[:-2].numel(), (theta.shape[-1] + 1) // 2
+    size = max(256, min(_CHUNK_ROWS, _CHUNK_NUMBERS // (replicas * n_groups << half)))
+    return [slice(start, start + size) for start in range(0, n_rows, size)]
 
 
 def _bits_first(theta: Tensor) -> Tensor:

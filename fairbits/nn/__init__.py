@@ -1,31 +1,16 @@
 """Torch modules: stochastic binary layers and the networks built of them."""
 
-from fairbits.nn.code_networks import CodeNet, CodeOutput, HiddenOutput, PlainNet, RunningInformation
-from fairbits.nn.layers import (
-    BinaryConv2d,
-    BinaryLinear,
-    DeterministicBinary,
-    Inputs,
-    StochasticBinary,
-    dense_layers,
-    draw_bits,
-    feature_layers,
-    sign_weights,
-)
-
-__all__ = [
-    "BinaryConv2d",
-    "BinaryLinear",
-    "CodeNet",
-    "CodeOutput",
-    "DeterministicBinary",
-    "HiddenOutput",
-    "Inputs",
-    "PlainNet",
-    "RunningInformation",
-    "StochasticBinary",
-    "dense_layers",
-    "draw_bits",
-    "feature_layers",
-    "sign_weights",
-]
+from fairbits.nn.code_networks import CodeNet as CodeNet
+from fairbits.nn.code_networks import CodeOutput as CodeOutput
+from fairbits.nn.code_networks import HiddenOutput as HiddenOutput
+from fairbits.nn.code_networks import PlainNet as PlainNet
+from fairbits.nn.code_networks import RunningInformation as RunningInformation
+from fairbits.nn.layers import BinaryConv2d as BinaryConv2d
+from fairbits.nn.layers import BinaryLinear as BinaryLinear
+from fairbits.nn.layers import DeterministicBinary as DeterministicBinary
+from fairbits.nn.layers import Inputs as Inputs
+from fairbits.nn.layers import StochasticBinary as StochasticBinary
+from fairbits.nn.layers import dense_layers as dense_layers
+from fairbits.nn.layers import draw_bits as draw_bits
+from fairbits.nn.layers import feature_layers as feature_layers
+from fairbits.nn.layers import sign_weights as sign_weights

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.errors import InputError
-from fairbits.information.given_gradient import in_transform
+from fairbits.information.weighed_groups import in_transform
 
 
 def draw_bits(theta: Tensor, noise: Tensor | float) -> Tensor:
@@ -29,14 +29,8 @@ class StochasticBinary(nn.Module):
 
     It draws in training and in evaluation alike: a thresholded code would be a function of x about which the
     information of the drawn one says nothing. The paper's mean over inputs is ``temperature = fan_in``; the authors'
-    code, sigmoid(6 z), is ``temperature = 1/6``.
-
-    Parameters
-    ----------
-    temperature : float
-        Divides the logits; smaller means harder bits.
-    noise_floor : float in [0, 0.5)
-        eps: no bit is ever surer than 1 - eps.
+    code, sigmoid(6 z), is ``temperature = 1/6``; smaller means harder bits. The noise floor eps lies in [0, 0.5): no
+    bit is ever surer than 1 - eps.
 
     >>> StochasticBinary()(torch.tensor([-100.0, 100.0]))
     tensor([0., 1.])
@@ -47,15 +41,13 @@ class StochasticBinary(nn.Module):
         if not temperature > 0:
             raise InputError(f"temperature is {temperature!r}; it divides the logits and must be positive.")
         if not 0 <= noise_floor < 0.5:
-            raise InputError(
-                f"noise_floor is {noise_floor!r}; it must lie in [0, 0.5): at 0.5 every bit is a fair coin."
-            )
+            problem = f"noise_floor is {noise_floor!r}; it must lie in [0, 0.5): at 0.5 every bit is a fair coin."
+            raise InputError(problem)
         self.temperature, self.noise_floor = temperature, noise_floor
 
     def theta(self, logits: Tensor) -> Tensor:
         """Return the Bernoulli parameters, same shape as the logits."""
-        scaled = logits if self.temperature == 1 else logits / self.temperature
-        theta = torch.sigmoid(scaled)
+        theta = torch.sigmoid(logits if self.temperature == 1 else logits / self.temperature)
         return theta if self.noise_floor == 0 else self.noise_floor + (1 - 2 * self.noise_floor) * theta
 
     def forward(self, logits: Tensor, noise: Tensor | None = None) -> Tensor:
@@ -112,9 +104,8 @@ class BinaryLinear(nn.Linear):
         self.binary = binary
 
     def forward(self, input: Tensor) -> Tensor:
-        if not self.binary:
-            return super().forward(input)
-        return nn.functional.linear(input, sign_weights(self.weight) * self.in_features**-0.5, self.bias)
+        weight = sign_weights(self.weight) * self.in_features**-0.5 if self.binary else self.weight
+        return nn.functional.linear(input, weight, self.bias)
 
 
 class BinaryConv2d(nn.Conv2d):
@@ -129,10 +120,8 @@ class BinaryConv2d(nn.Conv2d):
         self.binary = binary
 
     def forward(self, input: Tensor) -> Tensor:
-        if not self.binary:
-            return super().forward(input)
-        fan_in = self.weight[0].numel()
-        return self._conv_forward(input, sign_weights(self.weight) * fan_in**-0.5, self.bias)
+        weight = sign_weights(self.weight) * self.weight[0].numel() ** -0.5 if self.binary else self.weight
+        return self._conv_forward(input, weight, self.bias)
 
 
 Inputs = int | tuple[int, ...]  # features of a row, or (channels, height, width) of an image
@@ -152,8 +141,7 @@ def feature_layers(
     (torch.Size([5, 32]), 32)
     """
     if isinstance(inputs, int):
-        sizes = (inputs, *hidden_sizes)
-        return dense_layers(sizes, binary=binary), sizes[-1]
+        return dense_layers((inputs, *hidden_sizes), binary=binary), (inputs, *hidden_sizes)[-1]
     images = ConvolutionalFeatures(inputs, channels, binary=binary)
     sizes = (images.width, *hidden_sizes)
     return nn.Sequential(images, *dense_layers(sizes, binary=binary)), sizes[-1]
@@ -173,19 +161,15 @@ def from_bytes(x: Tensor) -> Tensor:
 
 
 class ConvolutionalFeatures(nn.Module):
-    """Blocks of 3 x 3 convolution, batch normalisation, activation and 2 x 2 max-pooling, flattened.
-
-    Bytes become numbers from -1 to 1; images of floating-point numbers are taken as they are.
-    """
+    """Blocks of 3 x 3 convolution, batch normalisation, activation and 2 x 2 max-pooling, flattened."""
 
     def __init__(self, shape: tuple[int, ...], channels: Sequence[int], *, binary: bool = False):
         super().__init__()
         n_in, height, width = shape
         blocks: list[nn.Module] = []
         for n_out in channels:
-            convolution = BinaryConv2d if binary else nn.Conv2d
-            activation = DeterministicBinary() if binary else nn.ReLU()
-            blocks += [convolution(n_in, n_out, 3, padding=1, bias=False), nn.BatchNorm2d(n_out), activation]
+            convolution = (BinaryConv2d if binary else nn.Conv2d)(n_in, n_out, 3, padding=1, bias=False)
+            blocks += [convolution, nn.BatchNorm2d(n_out), DeterministicBinary() if binary else nn.ReLU()]
             if min(height, width) >= 2:
                 blocks.append(nn.MaxPool2d(2))
                 height, width = height // 2, width // 2

@@ -1,8 +1,8 @@
 """Methods to compare with; those of other libraries need ``pip install 'fairbits[compare]'``."""
 
 from fairbits.rivals.adapter import ComparedClassifier
-from fairbits.rivals.aif360_adapter import AIF360LFRClassifier
-from fairbits.rivals.fairlearn_adapters import (
+from fairbits.rivals.other_libraries import (
+    AIF360LFRClassifier,
     ExponentiatedGradientClassifier,
     FairlearnAdversarialClassifier,
     ThresholdOptimizerClassifier,

@@ -37,20 +37,18 @@ class AdversarialNet(nn.Module):
 
 
 class AdversarialClassifier(VanillaClassifier):
-    """Hide the group from an adversary that looks for it in the representation (AdvCls).
+    """Hide the group from an adversary that looks for it in the representation (AdvCls, Xie et al. 2017).
 
     Encoder and predictor minimise (1 - gamma) CE_y + gamma max(0, H(S) - CE_s), in bits and added over the sensitive
     columns, where CE_y and CE_s are the cross-entropies of the predictor and of the adversary. H(S) - CE_s is what the
     adversary knows of S beyond the groups' shares. The adversary minimises CE_s, whatever gamma is; it takes some
     steps before every step of the others.
 
-    While the adversary beats chance this is the game of Xie et al., (1 - gamma) CE_y - gamma CE_s up to a constant.
-    The maximum bounds the game from below: an adversary worse than chance, which would soon correct itself, gives no
-    reward. Other differences: the encoder does not see S, so predictions need no S; every sensitive column has its own
-    adversary.
-
-    The adversary alone is a poor judge of an epoch, because it may lag behind the encoder. On validation rows the
-    larger of its information and that of a linear probe fitted to these rows (`linear_information`) counts.
+    While the adversary beats chance this is the published game, (1 - gamma) CE_y - gamma CE_s up to a constant; an
+    adversary worse than chance, which would soon correct itself, gives no reward. Other differences: the encoder does
+    not see S, so predictions need no S; every sensitive column has its own adversary. On validation rows, where the
+    adversary may lag behind the encoder, the larger of its information and that of a linear probe fitted to these rows
+    (`linear_information`) counts.
 
     Parameters
     ----------
@@ -59,23 +57,16 @@ class AdversarialClassifier(VanillaClassifier):
         adversary reads S from it whatever the encoder does
     adversary_sizes : widths of the adversary's hidden layers; () is a linear one
     opponent_steps, opponent_learning_rate : the adversary's steps before each of the others, and its learning rate
-    reversal : one step for all by gradient reversal, at `learning_rate`, as in the authors' later code, but without
-        gamma slowing the adversary down; the two settings before have no effect then
+    reversal : one step for all by gradient reversal (Ganin et al. 2016), at `learning_rate`, as in the authors' later
+        code, but without gamma slowing the adversary down; the two settings before have no effect then
 
     The other parameters are those of all methods; see `InvariantClassifier`.
 
-    References
-    ----------
-    Xie et al. 2017, "Controllable invariance through adversarial feature learning"; Ganin et al. 2016 for `reversal`.
-
-    Examples
-    --------
     >>> from fairbits import Schedule
     >>> from fairbits.datasets import make_shifted_bits
     >>> data = make_shifted_bits(200, random_state=0)
     >>> model = AdversarialClassifier(max_epochs=5, schedule=Schedule(min_steps=50), random_state=0)
-    >>> model = model.fit(data.X, data.y, sensitive_features=data.s)
-    >>> model.transform(data.X).shape
+    >>> model.fit(data.X, data.y, sensitive_features=data.s).transform(data.X).shape
     (200, 8)
     """
 
@@ -102,16 +93,15 @@ class AdversarialClassifier(VanillaClassifier):
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple[WeighedGroups, Tensor], ...]:
         """Weigh the groups of every sensitive column, and measure their entropy: (groups, bits)."""
-        columns = [groups for (groups,) in weigh_cells(y, s, weight, self.group_sizes)]
-        bits = [torch.special.entr(g.prior).sum(-1) / math.log(2) * weight.sum(-1) for g in columns]
-        return tuple(zip(columns, bits, strict=True))
+        cells = weigh_cells(y, s, weight, self.group_sizes)
+        return tuple((g, torch.special.entr(g.prior).sum(-1) / math.log(2) * weight.sum(-1)) for (g,) in cells)
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x)
         cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
         if not self.groups_:
             return {"total": cross_entropy, "cross_entropy": cross_entropy}
-        information = _added(self.found(_frozen(net.adversary), out.hidden, batch))
+        information = _added(self.found(map(_frozen, net.adversary), out.hidden, batch))
         total = torch.lerp(cross_entropy, information, scalars["gamma"] * scalars["ramp"])
         if self.reversal:
             total = total + _added(self.errors(net.adversary, out.hidden.detach(), batch))
@@ -145,14 +135,10 @@ class AdversarialClassifier(VanillaClassifier):
         return terms
 
 
-def _frozen(adversary: nn.ModuleList) -> list[Callable[[Tensor], Tensor]]:
-    """Return the adversaries as functions that pass gradients to their input and not to their parameters."""
-
-    def frozen(a: nn.Module) -> Callable[[Tensor], Tensor]:
-        parameters = {name: p.detach() for name, p in a.named_parameters()}
-        return lambda x: functional_call(a, parameters, (x,))
-
-    return [frozen(a) for a in adversary]
+def _frozen(adversary: nn.Module) -> Callable[[Tensor], Tensor]:
+    """Return an adversary as a function that passes gradients to its input and not to its parameters."""
+    parameters = {name: p.detach() for name, p in adversary.named_parameters()}
+    return lambda x: functional_call(adversary, parameters, (x,))
 
 
 def _added(values: Iterable[Tensor]) -> Tensor:

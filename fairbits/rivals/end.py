@@ -10,8 +10,6 @@ from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.training import Batch
 
-SMALLEST_NORM = 1e-6
-
 
 class EnDClassifier(VanillaClassifier):
     """Disentangle the groups and entangle them within classes (EnD, Tartaglione et al. 2021).
@@ -40,18 +38,14 @@ class EnDClassifier(VanillaClassifier):
         if not self.groups_:
             return super().loss(net, batch, scalars)
         out = net(batch.x)
-        z = nn.functional.normalize(out.hidden, dim=-1, eps=SMALLEST_NORM)
-        pulls = [self._pulls(z, batch, column, len(names)) for column, names in enumerate(self.groups_)]
-        apart, together = (torch.stack(parts).sum(0) for parts in zip(*pulls, strict=True))
+        z = nn.functional.normalize(out.hidden, dim=-1, eps=1e-6)
+        classes = members(batch.y, len(self.classes_)).unsqueeze(1)  # (C, 1, n)
+        columns = [members(s, k) * batch.weight for s, k in zip(batch.s.unbind(-1), self.group_sizes, strict=True)]
+        apart = torch.stack([disentangling(z, groups) for groups in columns]).sum(0)  # groups are (K, n)
+        together = torch.stack([entangling(z, classes * groups) for groups in columns]).sum(0)
         cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
         total = cross_entropy + scalars["ramp"] * (scalars["alpha"] * apart + scalars["beta"] * together)
         return {"total": total, "cross_entropy": cross_entropy, "disentangling": apart, "entangling": together}
-
-    def _pulls(self, z: Tensor, batch: Batch, column: int, n_groups: int) -> tuple[Tensor, Tensor]:
-        """Return R_d and R_e of one sensitive column."""
-        groups = members(batch.s[..., column], n_groups) * batch.weight  # (K, n)
-        classes = members(batch.y, len(self.classes_))  # (C, n)
-        return disentangling(z, groups), entangling(z, classes.unsqueeze(1) * groups)
 
 
 def members(numbers: Tensor, size: int) -> Tensor:

@@ -1,7 +1,7 @@
 """Normal distributions that networks give, in bits, and the base of the methods with such a representation."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -59,40 +59,26 @@ def divergence(q: Normal, p: Normal | None = None) -> Tensor:
 
 
 class NormalLayers(nn.Module):
-    """Dense layers that give a normal: its mean, and its log-variance within limits."""
+    """Dense layers that give a normal: its mean and its log-variance within limits; without spread, variance 1."""
 
-    def __init__(self, sizes: Sequence[int], n_outputs: int):
+    def __init__(self, sizes: Sequence[int], n_outputs: int, *, spread: bool = True):
         super().__init__()
         self.hidden = dense_layers(sizes)
         self.mean = nn.Linear(sizes[-1], n_outputs)
-        self.log_variance = nn.Linear(sizes[-1], n_outputs)
+        self.log_variance = nn.Linear(sizes[-1], n_outputs) if spread else None
 
     def forward(self, *parts: Tensor) -> Normal:
         hidden = self.hidden(torch.cat(parts, -1))
-        return Normal(self.mean(hidden), self.log_variance(hidden).clamp(*LOG_VARIANCES))
-
-
-class ColumnDecoder(nn.Module):
-    """Dense layers that give a normal of variance 1 for each column of x, which should be of the order of 1.
-
-    Learnt variances fit better but work worse: they make the rarest category of a table as important as its columns of
-    numbers, and the representation is spent on such categories.
-    """
-
-    def __init__(self, sizes: Sequence[int], n_columns: int):
-        super().__init__()
-        self.hidden = dense_layers(sizes)
-        self.mean = nn.Linear(sizes[-1], n_columns)
-
-    def forward(self, *parts: Tensor) -> Normal:
-        mean = self.mean(self.hidden(torch.cat(parts, -1)))
-        return Normal(mean, torch.zeros_like(mean))
+        mean, spread = self.mean(hidden), self.log_variance
+        return Normal(mean, torch.zeros_like(mean) if spread is None else spread(hidden).clamp(*LOG_VARIANCES))
 
 
 class LatentClassifier(TransformerMixin, InvariantClassifier):
     """Base of the methods whose representation z is drawn from a normal distribution that the network gives.
 
-    Predictions use its mean, a function of the row; a statement about the drawn z does not cover them.
+    Predictions use its mean, a function of the row; a statement about the drawn z does not cover them. The decoder
+    p(x|z,s) is normal with variance 1 for every column, or pixel, so standardise the columns. Learnt variances fit
+    better but work worse: z is spent on the rarest categories of a table.
 
     Parameters
     ----------
@@ -146,3 +132,15 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
         """Name the numbers: latent0, latent1, ..."""
         check_is_fitted(self)
         return np.array([f"latent{i}" for i in range(self.latent_size)], dtype=object)
+
+
+def mean_over_pairs(values: Tensor, share: Tensor) -> Tensor:
+    """Return the mean of values (K, K) over pairs of different groups, which count by the product of their shares."""
+    pairs = share.unsqueeze(-1) * share.unsqueeze(-2) * (1 - torch.eye(len(share), device=share.device))
+    pairs = pairs / pairs.sum().clamp(min=torch.finfo(pairs.dtype).tiny)  # here: a gradient over tiny would overflow
+    return (pairs * values).sum()
+
+
+def added(values: Iterable[Tensor], like: Tensor) -> Tensor:
+    """Return the sum of numbers, one for each sensitive column; 0 if there is none."""
+    return torch.stack([torch.zeros_like(like.flatten()[0]), *values]).sum()

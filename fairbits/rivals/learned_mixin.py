@@ -11,8 +11,7 @@ from fairbits.estimators.base import log_softmax
 from fairbits.estimators.cells import log_label_shares
 from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
-from fairbits.nn.group_columns import joint_groups
-from fairbits.training import Batch, Schedule
+from fairbits.training import Batch, Schedule, joint_groups
 
 
 class LearnedMixinClassifier(VanillaClassifier):

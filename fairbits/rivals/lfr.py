@@ -10,10 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from fairbits.estimators.base import InvariantClassifier, log_softmax
+from fairbits.estimators.cells import weigh_cells
 from fairbits.estimators.settings import setting, tunable
-from fairbits.information import WeighedGroups, weigh_groups
+from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs
-from fairbits.nn.group_columns import flat_columns, n_columns
+from fairbits.rivals.group_columns import flat_columns, n_columns
+from fairbits.rivals.latent import added, mean_over_pairs
 from fairbits.training import Batch
 
 
@@ -78,14 +80,14 @@ class LFRClassifier(TransformerMixin, InvariantClassifier):
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[WeighedGroups, ...]:
         """Weigh the groups of every sensitive column."""
-        return tuple(weigh_groups(s[..., c], weights=weight, n_groups=len(k)) for c, k in enumerate(self.groups_))
+        return tuple(groups for (groups,) in weigh_cells(y, s, weight, self.group_sizes))
 
     def loss(self, net, batch: Batch, scalars):
         x, m = flat_columns(batch.x), net.memberships(batch.x)
         reconstruction = batch.weight @ (x - m @ net.prototypes).square().sum(-1)
         log_p = net.probabilities(m).clamp(min=torch.finfo(m.dtype).tiny).log()
         cross_entropy = self.cross_entropy(log_p, batch)
-        parity = torch.stack([torch.zeros_like(m[0, 0]), *(parity_gap(m, groups) for groups in batch.prepared)]).sum()
+        parity = added((membership_gap(m, groups) for groups in batch.prepared), m)
         total = scalars["A_x"] * reconstruction + scalars["A_y"] * cross_entropy
         total = total + scalars["A_z"] * scalars["ramp"] * parity
         return {"total": total, "cross_entropy": cross_entropy, "reconstruction": reconstruction, "parity": parity}
@@ -103,16 +105,14 @@ class LFRClassifier(TransformerMixin, InvariantClassifier):
         return np.array([f"prototype{k}" for k in range(self.n_prototypes)], dtype=object)
 
 
-def parity_gap(memberships: Tensor, groups: WeighedGroups) -> Tensor:
+def membership_gap(memberships: Tensor, groups: WeighedGroups) -> Tensor:
     """Return the sum over prototypes of the difference between groups' mean memberships (n, K); 0 to 2.
 
+    >>> from fairbits.information import weigh_groups
     >>> groups = weigh_groups(torch.tensor([0, 0, 1, 1]), n_groups=3)
-    >>> parity_gap(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]), groups)
+    >>> membership_gap(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]), groups)
     tensor(1.)
     """
     means = groups.row_weights @ memberships  # (groups, K)
     gaps = (means.unsqueeze(-2) - means.unsqueeze(-3)).abs().sum(-1)
-    pairs = groups.prior.unsqueeze(-1) * groups.prior.unsqueeze(-2)
-    pairs = pairs - torch.diag_embed(pairs.diagonal())
-    pairs = pairs / pairs.sum().clamp(min=torch.finfo(pairs.dtype).tiny)  # here: a gradient over tiny would overflow
-    return (pairs * gaps).sum()
+    return mean_over_pairs(gaps, groups.prior)

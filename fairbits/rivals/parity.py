@@ -12,37 +12,28 @@ from fairbits.rivals.penalised import PenalisedClassifier, group_variance
 class ParityClassifier(PenalisedClassifier):
     """Penalise the differences between the groups' mean predicted probabilities: demographic parity, relaxed.
 
-    With m_k the mean probabilities of group k, p_k its share of the rows and m the mean of all, and added over classes:
+    With m_k the mean probabilities of group k, p_k its share of the rows and m the mean of all, and added over classes
+    (after Zafar et al. 2017, "Fairness constraints"):
 
     - "squared": sum_k p_k (m_k - m)^2, the part of the predictions' variance that lies between the groups
     - "relative": the same divided by the predictions' variance, 0 to 1, so that it does not fall when all predictions
       move towards each other
-    - "absolute": sum_k p_k |m_k - m|, the usual one in the literature
+    - "absolute": sum_k p_k |m_k - m|, the usual one: "DiffDP" of Han et al. 2024, "FFB: A fair fairness benchmark"
 
     The groups of a batch also differ by chance. Penalising that would push the network towards constant predictions, so
     the two squares are corrected for this bias; the absolute difference is not.
 
     Parameters
     ----------
-    gamma : weight of the penalty, 0 to 1: (1 - gamma) * cross-entropy + gamma * penalty
     distance : "relative", "squared" or "absolute". The square alone does little below gamma 0.9
-    condition_on_label : compare the groups within each label, weighted by its share, for equalised odds
 
-    The other parameters are those of all methods; see `InvariantClassifier`.
+    The other parameters are those of `PenalisedClassifier`.
 
-    References
-    ----------
-    Zafar et al. 2017, "Fairness constraints"; the absolute difference is "DiffDP" of Han et al. 2024, "FFB: A fair
-    fairness benchmark".
-
-    Examples
-    --------
     >>> from fairbits import Schedule
     >>> from fairbits.datasets import make_shifted_bits
     >>> data = make_shifted_bits(200, random_state=0)
     >>> model = ParityClassifier(gamma=0.7, max_epochs=5, schedule=Schedule(min_steps=50), random_state=0)
-    >>> model = model.fit(data.X, data.y, sensitive_features=data.s)
-    >>> model.predict_proba(data.X).shape
+    >>> model.fit(data.X, data.y, sensitive_features=data.s).predict_proba(data.X).shape
     (200, 2)
     """
 

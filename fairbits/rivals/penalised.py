@@ -47,10 +47,10 @@ class PenalisedClassifier(VanillaClassifier):
         return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else None)
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        if not self.groups_:
+            return super().loss(net, batch, scalars)
         out = net(batch.x)
         cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
-        if not self.groups_:
-            return {"total": cross_entropy, "cross_entropy": cross_entropy}
         penalty = add_cells((self.penalty(out, groups) for groups, *_ in batch.prepared), batch.prepared)
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "penalty": penalty}
@@ -60,7 +60,7 @@ class GroupVariance(NamedTuple):
     """How much of the rows' variance lies between the groups; vectors' variances are added over their entries."""
 
     between: Tensor  # sum_k p_k |m_k - m|^2 of the groups' means
-    chance: Tensor  # what that is expected to be, if the groups do not differ at all
+    chance: Tensor  # the unbiased estimate, from the variance within groups, of `between` if the groups do not differ
     total: Tensor
 
     @property
@@ -72,15 +72,11 @@ class GroupVariance(NamedTuple):
 def group_variance(products: Tensor, squares: Tensor, groups: WeighedGroups) -> GroupVariance:
     """Split the variance of rows, given the products of the groups' means (K, K) and each group's mean square (K,).
 
-    Rows may be numbers, vectors or features of a kernel. `chance` is the unbiased estimate, from the variance within
-    groups, of how far the groups of a batch differ by chance.
+    Rows may be numbers, vectors or features of a kernel.
     """
     prior, own = groups.prior, products.diagonal(dim1=-2, dim2=-1)
     overall = (prior @ products * prior).sum(-1)
     one_over_rows = groups.row_weights.square().sum(-1)  # (K,)
     of_mean = (squares - own) * one_over_rows / (1 - one_over_rows).clamp(min=0.01)  # one row has no variance
-    return GroupVariance(
-        between=(prior * own).sum(-1) - overall,
-        chance=(prior * (1 - prior) * of_mean).sum(-1),
-        total=(prior * squares).sum(-1) - overall,
-    )
+    chance = (prior * (1 - prior) * of_mean).sum(-1)
+    return GroupVariance((prior * own).sum(-1) - overall, chance, (prior * squares).sum(-1) - overall)

@@ -15,8 +15,6 @@ from fairbits.nn.layers import ConvolutionalFeatures
 from fairbits.rivals.hsic import gaussian_kernel, hsic
 from fairbits.training import Batch
 
-VALIDATION_ROWS = 2048  # the HSIC costs the square of the rows
-
 
 class ReBiasClassifier(VanillaClassifier):
     """Learn features independent of those of a biased model that sees too little (ReBias, Bahng et al. 2020).
@@ -50,7 +48,7 @@ class ReBiasClassifier(VanillaClassifier):
 
     @property
     def max_validation_rows(self) -> int:
-        return VALIDATION_ROWS
+        return 2048  # the HSIC costs the square of the rows
 
     def build(self, inputs, n_classes):
         net = super().build(inputs, n_classes)
@@ -71,7 +69,7 @@ class ReBiasClassifier(VanillaClassifier):
     def _game(self, own: HiddenOutput, other: HiddenOutput, batch: Batch, weight: Tensor) -> dict[str, Tensor]:
         """Return a player's loss: cross-entropy and the weighted dependence on the other's features."""
         cross_entropy = self.cross_entropy(log_softmax(own.logits), batch)
-        k, l = (gaussian_kernel(out.hidden, weights=batch.weight) for out in (own, other))
+        k, l = (gaussian_kernel(out.hidden, batch.weight) for out in (own, other))
         dependence = hsic(k, l, batch.weight)
         return {"total": cross_entropy + weight * dependence, "cross_entropy": cross_entropy, "hsic": dependence}
 

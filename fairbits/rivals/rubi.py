@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from fairbits.estimators.base import log_softmax
 from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
-from fairbits.nn.group_columns import indicators
+from fairbits.rivals.group_columns import indicators
 from fairbits.rivals.learned_mixin import base_rates, what_groups_say
 from fairbits.training import Batch, Schedule
 
@@ -58,12 +58,7 @@ class RUBiClassifier(VanillaClassifier):
         masked = logits * biased.detach().sigmoid()
         plain, under_mask, own = (self.cross_entropy(log_softmax(z), batch) for z in (logits, masked, biased))
         total = torch.lerp(plain, under_mask, scalars["gamma"] * scalars["ramp"]) + own
-        return {
-            "total": total,
-            "cross_entropy": plain,
-            "masked_cross_entropy": under_mask,
-            "biased_cross_entropy": own,
-        }
+        return {"total": total, "cross_entropy": plain, "masked_cross_entropy": under_mask, "biased_cross_entropy": own}
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss without the biased branch's own term, in which f has no part."""

@@ -1,7 +1,6 @@
 """VFAE: the variational fair autoencoder, and the maximum mean discrepancy that it penalises."""
 
 import math
-from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -11,8 +10,8 @@ from fairbits.estimators.base import log_softmax
 from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs, feature_layers
-from fairbits.nn.group_columns import GroupCells, flat_columns, indicators, n_columns
-from fairbits.rivals.latent import ColumnDecoder, LatentClassifier, NormalLayers, divergence
+from fairbits.rivals.group_columns import GroupCells, flat_columns, indicators, n_columns
+from fairbits.rivals.latent import LatentClassifier, NormalLayers, added, divergence, mean_over_pairs
 from fairbits.training import Batch
 
 
@@ -67,10 +66,8 @@ def mean_discrepancy(features: Tensor, groups: WeighedGroups) -> Tensor:
     own = weights.square() @ features.square().sum(-1)
     eps = torch.finfo(features.dtype).eps
     within = (products.diagonal(dim1=-2, dim2=-1) - own) / (1 - alone).clamp(min=eps)
-    share = prior * (alone < 1 - 4 * eps)
-    pairs = share.unsqueeze(-1) * share.unsqueeze(-2) * (1 - torch.eye(len(prior), device=prior.device))
-    pairs = pairs / pairs.sum().clamp(min=torch.finfo(pairs.dtype).tiny)  # here: a gradient over tiny would overflow
-    return (pairs * (within.unsqueeze(-1) + within.unsqueeze(-2) - 2 * products)).sum()
+    gaps = within.unsqueeze(-1) + within.unsqueeze(-2) - 2 * products
+    return mean_over_pairs(gaps, prior * (alone < 1 - 4 * eps))
 
 
 class VFAEOutput(NamedTuple):
@@ -83,31 +80,18 @@ class VFAEOutput(NamedTuple):
 
 
 class VFAENet(nn.Module):
-    """The five distributions q(z1|x,s), q(z2|z1,y), p(z1|z2,y), p(x|z1,s), q(y|z1), and the features of the penalty.
+    """The five distributions q(z1|x,s), q(z2|z1,y), p(z1|z2,y), p(x|z1,s), q(y|z1), and the features of the penalty."""
 
-    `group_sizes` are the numbers of groups of the sensitive columns; the encoder may do without S.
-    """
-
-    def __init__(
-        self,
-        inputs: Inputs,
-        hidden_sizes: Sequence[int],
-        latent_size: int,
-        n_classes: int,
-        group_sizes: Sequence[int],
-        *,
-        channels: Sequence[int] = (),
-        encode_sensitive: bool = True,
-    ):
+    def __init__(self, method: "VFAEClassifier", inputs: Inputs, n_classes: int):
         super().__init__()
-        m, self.noise_size = latent_size, 2 * latent_size
-        self.n_classes, self.group_sizes = n_classes, tuple(group_sizes)
-        self.cells = GroupCells(group_sizes if encode_sensitive else ())
-        self.features, width = feature_layers(inputs, channels, ())
+        m, hidden_sizes, self.group_sizes = method.latent_size, method.hidden_sizes, tuple(method.group_sizes)
+        self.noise_size, self.n_classes = 2 * m, n_classes
+        self.cells = GroupCells(self.group_sizes if method.encode_sensitive else ())
+        self.features, width = feature_layers(inputs, method.channels, ())
         self.first = NormalLayers((width + sum(self.cells.sizes), *hidden_sizes), m)
         self.second = NormalLayers((m + n_classes, *hidden_sizes), m)
         self.prior = NormalLayers((m + n_classes, *hidden_sizes), m)
-        self.decoder = ColumnDecoder((m + sum(group_sizes), *hidden_sizes), n_columns(inputs))
+        self.decoder = NormalLayers((m + sum(self.group_sizes), *hidden_sizes), n_columns(inputs), spread=False)
         self.head = nn.Linear(m, n_classes)
         self.fourier = FourierFeatures(m, width=2.0 * m)  # the mean squared distance of standardised rows
 
@@ -153,9 +137,8 @@ class VFAEClassifier(LatentClassifier):
     ``encode_sensitive=False`` makes the encoder q(z1|x), so that the penalty acts on what is used.
 
     Differences from the published version: z1 is standardised before the MMD, which otherwise falls to 0 by the scale
-    of z1 alone, and the MMD is the unbiased estimate; p(x|z1,s) is Gaussian with variance 1 for every column, or
-    pixel, so columns should be standardised; the epoch is chosen by alpha * cross-entropy + beta * MMD on the
-    validation rows, without the reconstruction.
+    of z1 alone, and the MMD is the unbiased estimate; p(x|z1,s) has variance 1; the epoch is chosen by alpha *
+    cross-entropy + beta * MMD on the validation rows, without the reconstruction.
 
     Parameters
     ----------
@@ -173,15 +156,7 @@ class VFAEClassifier(LatentClassifier):
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "alpha", "beta")
 
     def build(self, inputs, n_classes):
-        return VFAENet(
-            inputs,
-            self.hidden_sizes,
-            self.latent_size,
-            n_classes,
-            self.group_sizes,
-            channels=self.channels,
-            encode_sensitive=self.encode_sensitive,
-        )
+        return VFAENet(self, inputs, n_classes)
 
     def initialise(self, net, y, s, weight):
         net.cells.count(s, weight)
@@ -200,8 +175,7 @@ class VFAEClassifier(LatentClassifier):
     def discrepancy(self, net: VFAENet, z1: Tensor, batch: Batch) -> Tensor:
         """Return the MMD of a batch, added up over the sensitive columns."""
         features = net.fourier(standardised(z1, batch.weight))
-        values = [mean_discrepancy(features, groups) for groups in batch.prepared]
-        return torch.stack([torch.zeros_like(features[0, 0]), *values]).sum()
+        return added((mean_discrepancy(features, groups) for groups in batch.prepared), features)
 
     def criterion(self, terms, scalars):
         return scalars["alpha"] * terms["cross_entropy"] + scalars["beta"] * scalars["ramp"] * terms["discrepancy"]

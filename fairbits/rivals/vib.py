@@ -1,7 +1,6 @@
 """VIB: an information bottleneck that hides S without an adversary."""
 
-from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -9,48 +8,26 @@ from torch import Tensor, nn
 from fairbits.estimators.base import log_softmax
 from fairbits.estimators.settings import tunable
 from fairbits.nn import Inputs, feature_layers
-from fairbits.nn.group_columns import flat_columns, indicators, n_columns
-from fairbits.rivals.latent import ColumnDecoder, LatentClassifier, Normal, NormalLayers, divergence
+from fairbits.rivals.group_columns import flat_columns, indicators, n_columns
+from fairbits.rivals.latent import LatentClassifier, Normal, NormalLayers, divergence
 from fairbits.training import Batch
-
-
-class VIBOutput(NamedTuple):
-    """What the network computes of a batch."""
-
-    logits: Tensor  # (n, classes) of p(y|z), of one draw
-    rate: Tensor  # (n,) KL(q(z|x) || N(0, I)), in bits
-    reconstruction: Tensor  # (n,) -log2 p(x|z,s)
 
 
 class VIBNet(nn.Module):
     """Encoder q(z|x), which does not read S; decoder p(x|z,s), which does; head p(y|z)."""
 
-    def __init__(
-        self,
-        inputs: Inputs,
-        hidden_sizes: Sequence[int],
-        latent_size: int,
-        n_classes: int,
-        group_sizes: Sequence[int],
-        *,
-        channels: Sequence[int] = (),
-    ):
+    def __init__(self, method: LatentClassifier, inputs: Inputs, n_classes: int):
         super().__init__()
-        self.noise_size, self.group_sizes = latent_size, tuple(group_sizes)
-        self.features, width = feature_layers(inputs, channels, ())
-        self.encoder = NormalLayers((width, *hidden_sizes), latent_size)
-        self.decoder = ColumnDecoder((latent_size + sum(group_sizes), *hidden_sizes), n_columns(inputs))
-        self.head = nn.Linear(latent_size, n_classes)
+        self.noise_size = m = method.latent_size
+        self.features, width = feature_layers(inputs, method.channels, ())
+        wide, hidden_sizes = m + sum(method.group_sizes), method.hidden_sizes
+        self.encoder = NormalLayers((width, *hidden_sizes), m)
+        self.decoder = NormalLayers((wide, *hidden_sizes), n_columns(inputs), spread=False)
+        self.head = nn.Linear(m, n_classes)
 
     def latent(self, x: Tensor) -> Normal:
         """Return q(z|x)."""
         return self.encoder(self.features(x))
-
-    def forward(self, x: Tensor, s: Tensor, noise: Tensor) -> VIBOutput:
-        q = self.latent(x)
-        z = q.draw(noise)
-        p = self.decoder(z, indicators(s, self.group_sizes))
-        return VIBOutput(self.head(z), divergence(q), p.bits(flat_columns(x)))
 
     def probabilities(self, x: Tensor) -> Tensor:
         """Return p(y | mean of q(z|x)).  (n, classes)"""
@@ -76,8 +53,7 @@ class VIBClassifier(LatentClassifier):
     is the deep variational information bottleneck (Alemi et al. 2017).
 
     Differences from the published version: the rate bounds I(Z;X), not the mean divergence of pairs of rows; p(x|z,s)
-    is Gaussian with variance 1 for every column, or pixel, so columns should be standardised. The epoch is chosen by
-    the loss on the validation rows, with the cross-entropy of the predictions.
+    has variance 1; the epoch is chosen by the loss on the validation rows, with the cross-entropy of the predictions.
 
     Parameters
     ----------
@@ -93,16 +69,17 @@ class VIBClassifier(LatentClassifier):
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma", "beta")
 
     def build(self, inputs, n_classes):
-        sizes = self.hidden_sizes, self.latent_size
-        return VIBNet(inputs, *sizes, n_classes, self.group_sizes, channels=self.channels)
+        return VIBNet(self, inputs, n_classes)
 
     def loss(self, net, batch: Batch, scalars):
-        out = net(batch.x, batch.s, batch.noise)
-        rate = batch.weight @ out.rate
+        q = net.latent(batch.x)
+        z = q.draw(batch.noise)
+        rate = batch.weight @ divergence(q)
+        reconstruction = net.decoder(z, indicators(batch.s, self.group_sizes)).bits(flat_columns(batch.x))
         terms = {
-            "cross_entropy": self.cross_entropy(log_softmax(out.logits), batch),
+            "cross_entropy": self.cross_entropy(log_softmax(net.head(z)), batch),
             "rate": rate,
-            "bound": rate + batch.weight @ out.reconstruction,
+            "bound": rate + batch.weight @ reconstruction,
         }
         return {"total": self.criterion(terms, scalars), **terms}
 

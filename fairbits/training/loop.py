@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbits.training.batches import BalancedBatches, Batch, StratifiedBatches, TrainingData
-from fairbits.training.plan import Loss, Opponent, Replica, TrainingPlan
+from fairbits.training.plan import BalancedBatches, Batch, Loss, Replica, StratifiedBatches, TrainingData, TrainingPlan
 from fairbits.training.stacks import Stack, StackAdam, load_replica, map_tensors
 
 STEPS_BETWEEN_VALIDATIONS = 10
 SMALLEST_RATE = 1e-3  # of the learning rate, where it decays
 VALIDATION_ROWS_AT_ONCE = 65_536  # over all replicas, to bound memory
+Hopeless = Callable[[int], Collection[int]] | None
 
 
 def train(
@@ -22,15 +22,13 @@ def train(
     data: TrainingData,
     plan: TrainingPlan,
     *,
-    hopeless: Callable[[int], Collection[int]] | None = None,
+    hopeless: Hopeless = None,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> None:
     """Train all replicas; each ends with the parameters of its best validation epoch and a history.
 
-    Parameters
-    ----------
-    hopeless : called after every epoch with its number; returns the places in `replicas` of those to stop now
-    on_epoch : called with (epochs done, epochs at most)
+    `hopeless` is called after every epoch with its number and returns the places in `replicas` of those to stop now;
+    `on_epoch` is called with (epochs done, epochs at most).
     """
     loop = _Loop(replicas, data, plan)
     most = max(member.max_epochs for member in loop.members)
@@ -58,20 +56,15 @@ class _Member:
     def _noise(self, *shape: int) -> Tensor:
         return torch.rand(*shape, self.noise_size, generator=self.generator)
 
-    def draw(self, steps: int, width: int) -> tuple[Tensor, ...]:
+    def draw(self, steps: int, width: int) -> list[Tensor]:
         """Draw an epoch, padded to (steps, width): rows, their mask, their noise, and the extra rows and noise."""
-        own, rows = self.batches, torch.zeros(steps, width, dtype=torch.long)
-        rows[: own.steps, : own.width] = self.replica.rows[own.epoch(self.generator)]
-        mask, noise = torch.zeros(steps, width), torch.zeros(steps, width, self.noise_size)
-        mask[: own.steps, : own.width] = own.mask
-        noise[: own.steps, : own.width] = self._noise(own.steps, own.width)
-        if not self.plan.balanced_rows:
-            return rows, mask, noise
-        shape = (steps, self.plan.balanced_rows)
-        extra, extra_noise = torch.zeros(shape, dtype=torch.long), torch.zeros(*shape, self.noise_size)
-        extra[: own.steps] = self.replica.rows[self.balanced.epoch(own.steps, self.generator)]
-        extra_noise[: own.steps] = self._noise(own.steps, self.plan.balanced_rows)
-        return rows, mask, noise, extra, extra_noise
+        own, extra_width = self.batches, self.plan.balanced_rows
+        rows = self.replica.rows[own.epoch(self.generator)]
+        drawn = [_padded(part, steps, width) for part in (rows, own.mask, self._noise(own.steps, own.width))]
+        if extra_width:
+            extra = self.replica.rows[self.balanced.epoch(own.steps, self.generator)]
+            drawn += [_padded(part, steps, extra_width) for part in (extra, self._noise(own.steps, extra_width))]
+        return drawn
 
     def is_due(self, epoch: int) -> bool:
         """Validate now? Not every epoch where an epoch is but a few steps."""
@@ -116,15 +109,13 @@ class _Loop:
         self.members = [_Member(replica, place, data, plan) for place, replica in enumerate(replicas)]
         self.data, self.plan, self.device = data, plan, data.x.device
         self.stack = Stack([replica.net for replica in replicas])
-        self.scalars = {
-            name: torch.tensor([r.scalars[name] for r in replicas], dtype=torch.float32, device=self.device)
-            for name in replicas[0].scalars
-        }
-        self.players = self._players(plan.opponent)
+        columns = {name: [r.scalars[name] for r in replicas] for name in replicas[0].scalars}
+        self.scalars = {k: torch.tensor(v, dtype=torch.float32, device=self.device) for k, v in columns.items()}
+        self.players = self._players()
 
-    def _players(self, opponent: Opponent | None) -> list[_Player]:
+    def _players(self) -> list[_Player]:
         """Return who takes steps on a batch, in turn; the last one is the method itself."""
-        decay = self.scalars["weight_decay"]
+        opponent, decay = self.plan.opponent, self.scalars["weight_decay"]
         adam = StackAdam(self.stack.flat, self.scalars["learning_rate"], decay)
         if opponent is None:
             return [_Player(self.plan.loss, None, adam, 1)]
@@ -132,7 +123,7 @@ class _Loop:
         rest = _Player(self.plan.loss, lambda name: not opponent.owns(name), adam, 1)
         return [_Player(opponent.loss, opponent.owns, own, opponent.steps), rest]
 
-    def epoch(self, epoch: int, hopeless: Callable[[int], Collection[int]] | None) -> None:
+    def epoch(self, epoch: int, hopeless: Hopeless) -> None:
         """Train for an epoch, validate the replicas that are due, and let go of those that are done."""
         trained = self._train_epoch(epoch)
         due = [i for i, member in enumerate(self.members) if member.is_due(epoch)]
@@ -166,9 +157,14 @@ class _Loop:
         return _records({name: (value * active.T).sum(0) / active.sum(1) for name, value in terms.items()})
 
     def _batch(self, rows: Tensor, mask: Tensor, noise: Tensor, everything: Iterable[Tensor]) -> Batch:
-        """Gather all but the inputs of rows (R, ...), whose shares are relative to each replica's mean weight."""
+        """Gather all but the inputs of rows (R, ..., n); `weight` is a row's share in its batch's mean, 0 for padding.
+
+        Shares are relative to the mean weight of all the replica's rows, not of the batch: over an epoch every row
+        counts by its weight, whatever batch it falls into. With equal weights they sum to 1.
+        """
         means = torch.stack([self.data.weight[own.to(self.device)].mean() for own in everything])
-        weight = self.data.batch_weight(rows, mask, means.view(-1, *(1 for _ in rows.shape[1:])))
+        means = means.view(-1, *(1 for _ in rows.shape[1:]))
+        weight = self.data.weight[rows] * mask / (mask.sum(-1, keepdim=True).clamp(min=1) * means)
         return self._prepared(rows, weight, noise)
 
     def _prepared(self, rows: Tensor, weight: Tensor, noise: Tensor) -> Batch:
@@ -177,8 +173,10 @@ class _Loop:
 
     def _inputs(self, batch: Batch) -> Batch:
         """Put the inputs in the place of row numbers."""
-        extra = batch.extra._replace(x=self.data.inputs(batch.extra.x)) if batch.extra else ()
-        return batch._replace(x=self.data.inputs(batch.x), extra=extra)
+        rows, x = batch.x, self.data.x
+        # index_select copies whole rows: three times as fast as x[rows]
+        inputs = x.index_select(0, rows.reshape(-1)).view(*rows.shape, *x.shape[1:])
+        return batch._replace(x=inputs, extra=self._inputs(batch.extra) if batch.extra else ())
 
     def _step(self, batch: Batch, scalars: dict[str, Tensor], turn: Tensor | None) -> dict[str, Tensor]:
         """Let every player take its steps; return the terms of the last one."""
@@ -234,11 +232,13 @@ class _Loop:
             self.scalars = {name: value[index] for name, value in self.scalars.items()}
 
 
-def _padded(rows: Tensor, n: int) -> Tensor:
-    return torch.cat([rows, rows.new_zeros(n - len(rows), *rows.shape[1:])])
+def _padded(part: Tensor, *sizes: int) -> Tensor:
+    """Return a tensor with zeros added until its first dimensions have these sizes."""
+    full = part.new_zeros(*sizes, *part.shape[len(sizes) :])
+    full[tuple(map(slice, part.shape[: len(sizes)]))] = part
+    return full
 
 
 def _records(terms: dict[str, Tensor]) -> list[dict[str, float]]:
     """Turn a dict of (R,) tensors into R plain dicts."""
-    columns = {name: value.tolist() for name, value in terms.items()}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [dict(zip(terms, row, strict=True)) for row in torch.stack([*terms.values()], -1).tolist()]

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+BETAS, EPS = (0.9, 0.999), 1e-8  # Adam's
+
 
 class _Call(nn.Module):
     """Lets `functional_call` swap a network's parameters while any function of the network runs."""
@@ -62,11 +64,11 @@ class Stack:
             return map_tensors(lambda t: t.unsqueeze(0), alone)
         # A function with randomness of its own would not be the same in a stack as alone: noise is an argument.
         chunk = None if chunk is None or chunk >= len(self) else chunk
-        mapped = vmap(lambda *a: self._call(function, *a), randomness="error", chunk_size=chunk)
-        return mapped(self.leaves, self.buffers, *args)
 
-    def _call(self, function: Callable, leaves: dict, buffers: dict, *args: Any) -> Any:
-        return functional_call(self._template, (leaves, buffers), (function, *args))
+        def one(leaves: dict, buffers: dict, *own: Any) -> Any:
+            return functional_call(self._template, (leaves, buffers), (function, *own))
+
+        return vmap(one, randomness="error", chunk_size=chunk)(self.leaves, self.buffers, *args)
 
     def gradient(self, total: Tensor, owned: Callable[[str], bool] | None = None) -> Tensor:
         """Return the derivative of every replica's total with respect to its parameters.  (R, P)
@@ -118,48 +120,37 @@ class StackAdam:
     The same numbers as ``torch.optim.AdamW`` for each row, in a dozen operations whatever the number of tensors: for
     small networks the optimiser is otherwise half of a step.
 
-    Parameters
-    ----------
-    parameters : (R, P), updated in place
-    learning_rate, weight_decay : (R,)
-
-    `rate_factor` (R, 1) multiplies the learning rates; a schedule sets it between steps.
+    Parameters (R, P) are updated in place; learning rate and weight decay are (R,). `rate_factor` (R, 1) multiplies
+    the learning rates; a schedule sets it between steps.
     """
 
-    def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor, betas=(0.9, 0.999), eps=1e-8):
+    def __init__(self, parameters: Tensor, learning_rate: Tensor, weight_decay: Tensor):
         self.parameters = parameters
         # Per-replica scalars live in numpy: arithmetic on a few numbers is several times faster there.
-        self.learning_rate, self.weight_decay = (
-            a.cpu().double().numpy()[:, None] for a in (learning_rate, weight_decay)
-        )
-        self.rate_factor = np.ones_like(self.learning_rate)
-        self.betas, self.eps = betas, eps
+        self.learning_rate = learning_rate.cpu().double().numpy()[:, None]
+        self.weight_decay = weight_decay.cpu().double().numpy()[:, None]
+        self.rate_factor, self.steps = np.ones_like(self.learning_rate), np.zeros_like(self.learning_rate)
         self.mean, self.square = torch.zeros_like(parameters), torch.zeros_like(parameters)
-        self.steps = np.zeros_like(self.learning_rate)
-        self._decays = bool(weight_decay.any())
 
     def step(self, gradient: Tensor, active: Tensor | None = None) -> None:
         """Move one step; replicas whose `active` (R,) is 0 keep parameters and state."""
-        before = None if active is None else [t.clone() for t in (self.parameters, self.mean, self.square)]
-        self._step(gradient)
-        if active is not None and before is not None:
-            for now, old in zip((self.parameters, self.mean, self.square), before, strict=True):
-                now.copy_(torch.where(active.unsqueeze(-1) > 0, now, old))
-            self.steps -= active.cpu().numpy()[:, None] == 0
-
-    def _step(self, gradient: Tensor) -> None:
-        first, second = self.betas
+        state = (self.parameters, self.mean, self.square)
+        before = () if active is None else [t.clone() for t in state]
         rate = self.learning_rate * self.rate_factor
         self.steps += 1
-        if self._decays:
+        if self.weight_decay.any():
             self.parameters.mul_(self._column(1 - rate * self.weight_decay))
-        self.mean.lerp_(gradient, 1 - first)
-        self.square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        self.mean.lerp_(gradient, 1 - BETAS[0])
+        self.square.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
         # mean_hat rate / (sqrt(square_hat) + eps), with all that is one number per replica in the denominator
-        factor = (1 - first**self.steps) / rate
-        scale = self._column(factor / np.sqrt(1 - second**self.steps))
-        denominator = self.square.sqrt().mul_(scale).add_(self._column(factor * self.eps))
+        factor = (1 - BETAS[0] ** self.steps) / rate
+        scale = self._column(factor / np.sqrt(1 - BETAS[1] ** self.steps))
+        denominator = self.square.sqrt().mul_(scale).add_(self._column(factor * EPS))
         self.parameters.addcdiv_(self.mean, denominator, value=-1)
+        if active is not None:
+            for now, old in zip(state, before, strict=True):
+                now.copy_(torch.where(active.unsqueeze(-1) > 0, now, old))
+            self.steps -= active.cpu().numpy()[:, None] == 0
 
     def _column(self, values: np.ndarray) -> Tensor | float:
         """Return one number per replica, (R, 1), to be broadcast over its parameters."""

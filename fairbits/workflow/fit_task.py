@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import fairbits
 from fairbits.auditing import Audit
-from fairbits.auditing.intervals import score_intervals
+from fairbits.auditing.probes import score_intervals
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.errors import InputError, InputWarning

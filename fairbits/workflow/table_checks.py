@@ -12,17 +12,10 @@ import pandas as pd
 import torch
 
 from fairbits.auditing import Audit
-from fairbits.certificate import (
-    Certificate,
-    Release,
-    TrainingRowsWarning,
-    binary_digits,
-    certify_groups,
-    check_fresh,
-    column_titles,
-    proved_gap,
-)
-from fairbits.certificate.estimates import EXACT_WORK
+from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
+from fairbits.certificate.certification import CodedRows, check_fresh, column_titles
+from fairbits.certificate.confidence_bounds import EXACT_WORK
+from fairbits.certificate.releasing import binary_digits
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning
@@ -30,25 +23,11 @@ from fairbits.information.words import MAX_BITS
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
 from fairbits.tables.task import numbers_or_days, sensitive_groups, split_groups, without_identifiers
-from fairbits.workflow.option_words import audit_in_words, worded
+from fairbits.workflow.option_words import WORDS, audit_in_words, worded
 
 CONTRADICTED, NOT_CONTRADICTED, CONFIRMED = "contradicted", "not contradicted", "confirmed"
 NOTHING_BEFORE, NOT_FRESH = "nothing to compare with", "not fresh"
-VERDICTS = {
-    CONTRADICTED: "Contradicted. These rows prove, at {confidence}, that the model exceeds {limit}: they come from "
-    "another population, or the certificate is wrong. Do not rely on it for such rows.",
-    CONFIRMED: "Confirmed. These rows alone prove {limit}, at {confidence}, provided that none of them was used in the "
-    "fit. fairbits recognises a whole table, but it cannot check single rows.",
-    NOT_CONTRADICTED: "Not contradicted. These rows do not disprove {limit}, but they are too few, or the model is not "
-    "fair enough on them, to prove it again.",
-    NOT_FRESH: "Invalid: these rows were used in the fit. Ignore the numbers above, and use new data.",
-    NOTHING_BEFORE: "There is no earlier certificate of such a release to compare with.",
-}
-INVALID = "Invalid: these rows were used in the fit. Ignore the numbers above, and audit with new data."
-BITS = (
-    "If a fairbits model drew these bits, audit the model instead: `fairbits audit TABLE --model MODEL` knows the "
-    "probability of every bit, and proves more from the same rows."
-)
+BOUNDS = ("total_variation", "balanced_accuracy", "information")
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
 
 
@@ -112,21 +91,14 @@ class Recertified:
         return {**vars(self), "compared": compared, "certificate": self.certificate.to_dict()}
 
     def __str__(self) -> str:
-        confidence = f"{self.certificate.confidence:.0%} confidence"
+        texts, confidence = WORDS["verdicts"], f"{self.certificate.confidence:.0%} confidence"
         limit = "the certified limit" if self.promised else "the bound from its fit"
-        lines = [
-            f"On {self.rows:,} rows, at {confidence}: the rates of any decision made from "
-            f"{self.certificate.release_words} differ between two groups by at most "
-            f"{self.certificate.total_variation:.3f}; no classifier can guess the group with a balanced accuracy above "
-            f"{self.certificate.balanced_accuracy:.3f}; the code reveals at most {self.certificate.information:.4f} "
-            "bits about the groups.",
-            "",
-            VERDICTS[self.verdict].format(limit=limit, confidence=confidence),
-        ]
+        bounds = {name: getattr(self.certificate, name) for name in BOUNDS}
+        known = {"rows": self.rows, "confidence": confidence, "released": self.certificate.release_words, **bounds}
+        lines = [texts["numbers"].format(**known), "", texts[self.verdict].format(limit=limit, confidence=confidence)]
         if self.compared:
             header = f"  {'':<40} {'limit':>11} {'lower bound':>11} {'upper bound':>11}"
-            note = f"All lower bounds together have {confidence}; each upper bound has it on its own."
-            lines += ["", header, *map(str, self.compared), note]
+            lines += ["", header, *map(str, self.compared), texts["compared"].format(confidence=confidence)]
         return "\n".join([*lines, *(["", *self.notes] if self.notes else [])])
 
 
@@ -138,7 +110,8 @@ def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95,
         warnings.simplefilter("always")
         check_fresh(model.method, new.X)
         theta = torch.from_numpy(np.asarray(model.method.code_probabilities(new.X), dtype=np.float64))
-        certificate = certify_groups(theta, model.groups, new.s, confidence=confidence, release=Release(draws))
+        coded = CodedRows(theta, model.groups)
+        certificate = certify(coded, sensitive_features=new.s, confidence=confidence, draws=draws)
     used = [w for w in caught if issubclass(w.category, TrainingRowsWarning)]
     notes = [worded(w.message) for w in caught if w not in used and isinstance(w.message, InputWarning)]
     verdict, compared = NOTHING_BEFORE, []
@@ -160,7 +133,8 @@ def _compare(
     if limit.promised:
         classes = method.classes_
         digits = torch.from_numpy(binary_digits(np.searchsorted(classes, method.predict(new.X)), len(classes)))
-        answer = certify_groups(digits, model.groups, new.s, confidence=certificate.confidence)
+        coded = CodedRows(digits, model.groups)
+        answer = certify(coded, sensitive_features=new.s, confidence=certificate.confidence)
         things.append(("class", digits, Release(), answer))
     titles, numbers = column_titles(model.groups), model.groups.transform(new.s)
     kinds = bool(limit.total_variation) + (limit.information is not None)
@@ -205,7 +179,7 @@ def audit_model(
         has = np.array([value is not None for value in labels])
         X, y, s = X[has], np.array(list(labels[has]), dtype=model.method.classes_.dtype), s[has]
     found, _ = audit_in_words(model.method, X, y, sensitive_features=s, **options)
-    return [found], [*new.notes, *[INVALID] * new.fitted]
+    return [found], [*new.notes, *[WORDS["audits"]["not_fresh"]] * new.fitted]
 
 
 def _labels(model: FittedModel, table: TableFile, label: str) -> np.ndarray:
@@ -258,7 +232,7 @@ def audit_table(
         Z, left_out = without_identifiers(Z)
         said += left_out
     audited = f"Audited columns: {', '.join(map(str, Z.columns[:20]))}{', ...' if Z.shape[1] > 20 else ''}."
-    hint = [BITS] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
+    hint = [WORDS["audits"]["bits"]] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
     Z, filled = _filled(Z)
     parts = [s] if groups == "intersection" or s.shape[1] == 1 else [s[[name]] for name in s.columns]
     found = [audit_in_words(Z, sensitive_features=part, **options)[0] for part in parts]

@@ -8,8 +8,18 @@ import pytest
 from scipy.stats import norm, rankdata
 from sklearn.metrics import roc_auc_score
 
-from fairbits.auditing.intervals import auc_interval, balanced_accuracy_interval, macro_auc, one_vs_rest
-from fairbits.auditing.probes import FULL, PROBES, QUICK, _posterior, halves, run_probes
+from fairbits.auditing.probes import (
+    FULL,
+    PROBES,
+    QUICK,
+    _posterior,
+    auc_interval,
+    balanced_accuracy_interval,
+    halves,
+    macro_auc,
+    one_vs_rest,
+    run_probes,
+)
 from fairbits.datasets import make_independent, make_shifted_bits, make_xor
 
 NAMES = {"view": "one draw", "column": "sex"}
@@ -214,28 +224,16 @@ def test_halves_share_every_group():
     assert (halves(s, 0) != halves(s, 1)).any()
 
 
-def test_rows_to_train_on_can_be_given():
-    s = np.tile([0, 1], 100)
-    train = np.arange(200) < 150
-    (found,) = run_probes(np.where(train, s, 1 - s)[:, None], s, **NAMES, models=["logistic"], train=train)
-    assert found.rows == 50
-    assert found.auc == found.balanced_accuracy == 0
-
-
 def test_bad_arguments_are_named():
     Z, s = np.zeros((6, 1)), np.array([0, 0, 0, 1, 1, 2])
     with pytest.raises(ValueError, match=r"\{2: 1\}.*Merge"):
         run_probes(Z, s, **NAMES)
-    with pytest.raises(ValueError, match=r"test rows.*\{0: 0\}"):
-        run_probes(Z, s[[0, 1, 2, 3, 4, 3]], **NAMES, train=np.arange(6) < 4)
     with pytest.raises(ValueError, match="All rows are of group 0"):
         run_probes(Z, 0 * s, **NAMES)
     with pytest.raises(ValueError, match=r"numbers 0..K-1.*<U1"):
         run_probes(Z, np.array(list("ffmmff")), **NAMES)
     with pytest.raises(ValueError, match=r"6 rows and groups has 5"):
         run_probes(Z, s[:5], **NAMES)
-    with pytest.raises(ValueError, match=r"train must be bool of shape \(6,\)"):
-        run_probes(Z, np.tile([0, 1], 3), **NAMES, train=[0, 1, 2])
     with pytest.raises(ValueError, match=r"models='logistic'.*neighbours"):
         run_probes(Z, np.tile([0, 1], 3), **NAMES, models="logistic")
     with pytest.raises(ValueError, match="confidence=95"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
-from fairbits.auditing.intervals import score_intervals
+from fairbits.auditing.probes import score_intervals
 
 
 @pytest.mark.parametrize("right", [0, 37, 50])

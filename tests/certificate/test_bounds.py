@@ -7,7 +7,12 @@ import pytest
 import torch
 
 from fairbits.certificate import Release, SmallGroupWarning, certify
-from fairbits.certificate.deviations import empirical_bernstein, information_bound, one_set_deviation, variance_constant
+from fairbits.certificate.confidence_bounds import (
+    empirical_bernstein,
+    information_bound,
+    one_set_deviation,
+    variance_constant,
+)
 from fairbits.datasets import make_shifted_bits, make_xor
 from fairbits.information import joint_information, total_variation
 
@@ -87,11 +92,11 @@ def test_the_xor_population_is_not_certified_clean():
 
 
 def test_exact_and_drawn_estimates_agree(monkeypatch):
-    from fairbits.certificate import estimates
+    from fairbits.certificate import confidence_bounds
 
     data = make_shifted_bits(3000, n_bits=6, n_groups=3, delta=0.1, random_state=0)
     exact = certify(data.theta, sensitive_features=data.groups)
-    monkeypatch.setattr(estimates, "EXACT_WORK", 1)
+    monkeypatch.setattr(confidence_bounds, "EXACT_WORK", 1)
     drawn = certify(data.theta, sensitive_features=data.groups, generator=torch.Generator().manual_seed(0))
     assert exact.exact
     assert not drawn.exact

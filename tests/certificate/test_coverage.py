@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbits.certificate import certify, estimates
+from fairbits.certificate import certify, confidence_bounds
 from fairbits.datasets import make_shifted_bits
 
 REPEATS = 2000
@@ -58,7 +58,7 @@ def test_every_way_to_a_bound_covers(variant, monkeypatch):
     """Hard codes of two bits, different groups; the cells are the words, so that their truth is known."""
     population, options, patches = VARIANTS[variant]
     for name, value in patches.items():
-        monkeypatch.setattr(estimates, name, value)
+        monkeypatch.setattr(confidence_bounds, name, value)
     missed = np.zeros(2)
     for seed in range(REPEATS):
         data = make_shifted_bits(150, n_bits=2, delta=0.2, random_state=seed, **population)

@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairbits.certificate import Ledger, OtherPeopleError
@@ -27,7 +28,7 @@ def enter(folder, names, seed, bits=12, **release):
 
 def draws(folder, names, bits=12):
     with Ledger(folder / NAME, bits) as ledger, ledger.locked():
-        return ledger.draws(ledger.number(names)).tolist()
+        return ledger.find(ledger.number(names))["draws"].tolist()
 
 
 def codes(folder, names):
@@ -102,19 +103,19 @@ def test_an_error_leaves_the_ledger_as_it_was(tmp_path):
         with suppress(KeyboardInterrupt), ledger.locked():
             ledger.enter(ledger.number(NAMES), np.zeros((50, 2), np.uint8))
             raise KeyboardInterrupt
-        assert ledger.draws(ledger.number(NAMES)).tolist() == [1] * 2 + [0] * 48
+        assert ledger.find(ledger.number(NAMES))["draws"].tolist() == [1] * 2 + [0] * 48
 
 
 def test_nothing_is_written_before_somebody_is_entered(tmp_path):
     with Ledger(tmp_path / NAME, 12) as first, Ledger(tmp_path / NAME, 12) as second:
         with first.locked():
-            assert not first.draws(first.number(NAMES)).any()
+            assert not first.find(first.number(NAMES))["draws"].any()
             first.enter(first.number([]), np.zeros((0, 2), np.uint8))
         assert (tmp_path / NAME).stat().st_size == 0
         with second.locked():
             second.enter(second.number(NAMES), np.zeros((50, 2), np.uint8))
         with first.locked():  # it takes over the key of who was first
-            assert first.draws(first.number(NAMES)).all()
+            assert first.find(first.number(NAMES))["draws"].all()
 
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
@@ -177,7 +178,7 @@ def test_a_second_program_waits_and_then_gets_a_sentence(tmp_path):
         with second.locked():
             second.enter(second.number(NAMES), np.zeros((50, 2), np.uint8))
         with first.locked():
-            assert (first.draws(first.number(NAMES)) == 1).all()
+            assert (first.find(first.number(NAMES))["draws"] == 1).all()
 
 
 def test_opening_a_ledger_twice_does_not_let_another_program_in(tmp_path):
@@ -219,10 +220,10 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):
 
 
 def test_repeats_are_set_apart_in_the_same_way_every_time():
-    rows = np.array([5, 9, 5, 5, 9, 1], np.uint64)
+    rows = pd.Series([5, 9, 5, 5, 9, 1], dtype=np.uint64)
     apart = repeats_apart(rows)
     assert len(np.unique(apart)) == 6
-    np.testing.assert_array_equal(apart[[0, 1, 5]], rows[[0, 1, 5]])
+    np.testing.assert_array_equal(apart[[0, 1, 5]], [5, 9, 1])
     np.testing.assert_array_equal(np.sort(repeats_apart(rows[::-1])), np.sort(apart))
 
 
@@ -236,7 +237,7 @@ def test_one_more_person_takes_as_long_after_many_as_at_first(tmp_path):
             for row in rng.integers(2**64, size=(15, 1), dtype=np.uint64):
                 start = time.perf_counter()
                 with ledger.locked():
-                    assert ledger.draws(row) == 0
+                    assert ledger.find(row)["draws"] == 0
                     ledger.enter(row, np.zeros((1, 2), np.uint8))
                 times.append(time.perf_counter() - start)
             return np.median(times)
@@ -254,5 +255,5 @@ def test_a_million_rows_are_twenty_megabytes(tmp_path):
         ledger.enter(rows, np.zeros((len(rows), 2), np.uint8))
     assert (tmp_path / NAME).stat().st_size < 20_000_000
     with Ledger(tmp_path / NAME, 12) as ledger, ledger.locked():
-        assert (ledger.draws(rows[::-1]) == 1).all()
-        assert (ledger.draws(rows + np.uint64(1)) == 0).all()
+        assert (ledger.find(rows[::-1])["draws"] == 1).all()
+        assert (ledger.find(rows + np.uint64(1))["draws"] == 0).all()

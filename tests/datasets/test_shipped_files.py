@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fairbits.datasets import bank, load_bank, load_compas
-from fairbits.datasets import dataset as files
-from fairbits.datasets.dataset import parse_table, shipped_table
+from fairbits.datasets import load_bank, load_compas
+from fairbits.datasets import shipped as files
+from fairbits.datasets.shipped import parse_table, shipped_table
 
 NAMES = ["adult_test.csv.gz", "adult_train.csv.gz", "bank_full.csv.gz", "compas.csv.gz"]
 
@@ -98,7 +98,7 @@ def test_question_mark_and_none_stay_text():
 
 @pytest.mark.parametrize("folder", [".", "bank-additional"])
 def test_additional_bank_file_is_read_where_the_user_has_it(tmp_path, monkeypatch, folder):
-    monkeypatch.setattr(bank, "ADDITIONAL_SHA256", hashlib.sha256(ADDITIONAL).hexdigest())
+    monkeypatch.setattr(files, "ADDITIONAL_SHA256", hashlib.sha256(ADDITIONAL).hexdigest())
     (tmp_path / folder).mkdir(exist_ok=True)
     (tmp_path / folder / "bank-additional-full.csv").write_bytes(ADDITIONAL)
     data = load_bank(version="additional", data_home=str(tmp_path))

@@ -11,15 +11,15 @@ from fairbits.information import (
     monte_carlo_information,
     neuronwise_information,
 )
-from fairbits.information.any_width import (
+from fairbits.information.bounds import (
     bhattacharyya,
     blocked_bound,
     divergences,
     informative_bits,
+    lower_end,
     mixture_bound,
     pair_bound,
 )
-from fairbits.information.sandwich import _lower_end
 from fairbits.information.weighed_groups import group_weights
 
 
@@ -154,7 +154,7 @@ class TestSandwich:
         theta, groups = random_layer(3, n=200, m=8, n_groups=3)
         wide = torch.cat([theta, torch.full((200, 9), 0.5, dtype=torch.float64)], 1)
         listed, drawn = (
-            _lower_end(t, *group_weights(t, groups), 20_000, torch.Generator().manual_seed(1)) for t in (theta, wide)
+            lower_end(t, *group_weights(t, groups), 20_000, torch.Generator().manual_seed(1)) for t in (theta, wide)
         )
         assert drawn.item() == pytest.approx(listed.item(), abs=0.01)
         _, upper = information_sandwich(wide, groups, n_draws=20_000)

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from fairbits import LFRClassifier
 from fairbits.estimators import VanillaClassifier, fit_stack
 from fairbits.information import weigh_groups
-from fairbits.rivals.lfr import LFRNet, parity_gap
+from fairbits.rivals.lfr import LFRNet, membership_gap
 from fairbits.training import Batch
 
 
@@ -54,8 +54,8 @@ def test_parity_of_three_groups_is_the_weighted_mean_of_pairs_and_of_one_group_n
         share = (s == i).float().mean() * (s == j).float().mean()
         expected = expected + share * (m[s == i].mean(0) - m[s == j].mean(0)).abs().sum()
         mass = mass + share
-    torch.testing.assert_close(parity_gap(m, weigh_groups(s, n_groups=4)), expected / mass)
-    alone = parity_gap(m.requires_grad_(), weigh_groups(torch.zeros(10).long(), n_groups=2))
+    torch.testing.assert_close(membership_gap(m, weigh_groups(s, n_groups=4)), expected / mass)
+    alone = membership_gap(m.requires_grad_(), weigh_groups(torch.zeros(10).long(), n_groups=2))
     (1e4 * alone).backward()
     assert alone == 0
     assert not m.grad.any()
@@ -68,7 +68,9 @@ def test_two_columns_add_up_and_an_absent_group_is_no_nan():
     terms = model.loss(model.net_, batch, scalars(model))
     m = model.net_.memberships(batch.x)
     assert all(value.isfinite() for value in terms.values())
-    assert terms["parity"].item() == pytest.approx(sum(parity_gap(m, part).item() for part in batch.prepared), abs=1e-6)
+    assert terms["parity"].item() == pytest.approx(
+        sum(membership_gap(m, part).item() for part in batch.prepared), abs=1e-6
+    )
 
 
 def test_every_parameter_moves():
@@ -83,7 +85,7 @@ def test_parity_costs_accuracy_and_none_costs_little():
     models = [quick(LFRClassifier, A_z=a, max_epochs=40, min_steps=400) for a in (0.0, 1.0, 10.0)]
     fit_stack(models, X, y, sensitive_features=s)
     groups = weigh_groups(torch.tensor(s), n_groups=2)
-    gaps = [parity_gap(torch.tensor(m.transform(X)).float(), groups).item() for m in models]
+    gaps = [membership_gap(torch.tensor(m.transform(X)).float(), groups).item() for m in models]
     assert gaps[0] > 3 * gaps[1] > 3 * gaps[2] / 2
     plain = quick(VanillaClassifier, max_epochs=40, min_steps=400).fit(X, y)
     aucs = [roc_auc_score(y, m.predict_proba(X)[:, 1]) for m in (plain, *models)]

@@ -88,7 +88,7 @@ def test_absolute_distance_is_its_formula():
 def test_normalised_hsic_is_the_hsic_over_its_largest_value():
     x, s, w = random_rows(d=4)
     groups = weighed(s, w)
-    kernel = gaussian_kernel(x, weights=w)
+    kernel = gaussian_kernel(x, w)
     same_group = (s.unsqueeze(0) == s.unsqueeze(1)) / groups.prior[s]
     largest = 1 - (w @ kernel @ w) / w.sum() ** 2
     variance = group_variance(groups.row_weights @ kernel @ groups.row_weights.mT, torch.ones(3).double(), groups)

@@ -14,8 +14,8 @@ from torch.distributions import kl_divergence
 from fairbits import VFAEClassifier, VIBClassifier
 from fairbits.estimators import VanillaClassifier, fit_stack
 from fairbits.information import weigh_groups
-from fairbits.nn.group_columns import GroupCells
-from fairbits.rivals.latent import LOG_VARIANCES, ColumnDecoder, Normal, NormalLayers, divergence, normal_quantiles
+from fairbits.rivals.group_columns import GroupCells
+from fairbits.rivals.latent import LOG_VARIANCES, Normal, NormalLayers, divergence, normal_quantiles
 from fairbits.rivals.vfae import FourierFeatures, mean_discrepancy, standardised
 from fairbits.training import Batch
 
@@ -80,7 +80,7 @@ def test_the_ends_of_the_uniforms_give_finite_normals():
 
 
 def test_log_variances_stay_within_limits():
-    layers, decoder = NormalLayers((2, 4), 3), ColumnDecoder((2, 4), 3)
+    layers, decoder = NormalLayers((2, 4), 3), NormalLayers((2, 4), 3, spread=False)
     for sign in (1, -1):
         q = layers(torch.full((1, 2), sign * 1e6))
         assert LOG_VARIANCES[0] <= q.log_variance.min() <= q.log_variance.max() <= LOG_VARIANCES[1]

@@ -1,12 +1,13 @@
 """Inputs and groups as columns of numbers, for networks that reconstruct the first and know the second."""
 
-import math
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import torch
 from torch import Tensor, nn
 
 from fairbits.nn.layers import Inputs, from_bytes
+from fairbits.training import joint_groups
 
 
 def n_columns(inputs: Inputs) -> int:
@@ -30,23 +31,6 @@ def indicators(s: Tensor, sizes: Sequence[int]) -> Tensor:
     return torch.cat([torch.zeros(len(s), 0, device=s.device), *parts], -1)
 
 
-def joint_groups(s: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return a number for each combination of the groups (..., columns) of all sensitive columns."""
-    number = s.new_zeros(s.shape[:-1])
-    for column, size in enumerate(sizes):
-        number = number * size + s[..., column]
-    return number
-
-
-def _combinations(number: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return the groups behind numbers (n,), the inverse of `joint_groups`.  (n, columns)"""
-    columns = []
-    for size in reversed(sizes):
-        columns.append(number % size)
-        number = number // size
-    return torch.stack(columns[::-1], -1) if columns else number.new_zeros(len(number), 0)
-
-
 class GroupCells(nn.Module):
     """The combinations of the groups of all sensitive columns, and the share of each among the training rows.
 
@@ -65,9 +49,9 @@ class GroupCells(nn.Module):
     def __init__(self, sizes: Sequence[int]):
         super().__init__()
         self.sizes = tuple(sizes)
-        count = math.prod(self.sizes)
-        self.register_buffer("codes", indicators(_combinations(torch.arange(count), self.sizes), self.sizes))
-        self.register_buffer("shares", torch.full((count,), 1 / count))
+        cells = torch.tensor(list(product(*map(range, self.sizes))), dtype=torch.long)  # in the order of `joint_groups`
+        self.register_buffer("codes", indicators(cells, self.sizes))
+        self.register_buffer("shares", torch.full((len(cells),), 1 / len(cells)))
 
     def count(self, s: Tensor, weight: Tensor) -> None:
         """Set the shares to those among rows of groups s (n, columns) and weights (n,)."""

@@ -1,10 +1,14 @@
-"""fairlearn's ExponentiatedGradient, ThresholdOptimizer and AdversarialFairnessClassifier."""
+"""fairlearn's ExponentiatedGradient, ThresholdOptimizer and AdversarialFairnessClassifier, and AIF360's LFR."""
 
+import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.metrics import accuracy_score
 from torch import nn
@@ -19,9 +23,9 @@ from fairbits.rivals.adapter import ComparedClassifier, base_learner, both, one_
 class ExponentiatedGradientClassifier(ComparedClassifier):
     """A lottery of classifiers that gives all groups nearly the same share of positive predictions.
 
-    Fairlearn's `ExponentiatedGradient` under `DemographicParity`: the most accurate lottery of base learners, each
-    fitted to relabelled and reweighted rows, such that every group's rate of positive predictions is within
-    `difference_bound` of the rate of all. S is needed in `fit` only.
+    Fairlearn's `ExponentiatedGradient` under `DemographicParity` (Agarwal et al. 2018, "A reductions approach to fair
+    classification"): the most accurate lottery of base learners, each fitted to relabelled and reweighted rows, such
+    that every group's rate of positive predictions is within `difference_bound` of the rate of all.
 
     The constraint is on the *drawn* label: `predict` and `sampled_proba` draw a base learner for every row.
     `predict_proba` returns the chances of the draw; taking the likelier class may break the constraint. The chances
@@ -36,10 +40,6 @@ class ExponentiatedGradientClassifier(ComparedClassifier):
         the drawn prediction; or their "probabilities", a finer score that nothing constrains
 
     The other parameters are those of `ComparedClassifier`.
-
-    References
-    ----------
-    Agarwal et al. 2018, "A reductions approach to fair classification".
     """
 
     difference_bound: float = setting(0.01, at_least=0, at_most=1)
@@ -51,11 +51,8 @@ class ExponentiatedGradientClassifier(ComparedClassifier):
 
     def train(self, x: np.ndarray, y: np.ndarray, s: np.ndarray, seed: int) -> None:
         reductions = optional_import("fairlearn.reductions")
-        model = reductions.ExponentiatedGradient(
-            base_learner(self.estimator, seed),
-            reductions.DemographicParity(difference_bound=self.difference_bound),
-            max_iter=self.max_iter,
-        )
+        parity = reductions.DemographicParity(difference_bound=self.difference_bound)
+        model = reductions.ExponentiatedGradient(base_learner(self.estimator, seed), parity, max_iter=self.max_iter)
         with warnings.catch_warnings():  # of pandas, about how fairlearn uses it
             warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"fairlearn\.")
             model.fit(x, y, sensitive_features=s)
@@ -89,9 +86,9 @@ def second_class(predictor: Any, x: np.ndarray) -> np.ndarray:
 class ThresholdOptimizerClassifier(ComparedClassifier):
     """Separate thresholds for every group, which give all groups nearly the same share of positive predictions.
 
-    Fairlearn's `ThresholdOptimizer` under demographic parity: the base learner is fitted without regard to the groups.
-    Then each group gets two thresholds on its scores and a chance to use either, chosen for accuracy with rates of
-    positive predictions at most `tol` apart.
+    Fairlearn's `ThresholdOptimizer` under demographic parity (Hardt, Price and Srebro 2016, "Equality of opportunity in
+    supervised learning"): the base learner is fitted without regard to the groups. Then each group gets two thresholds
+    on its scores and a chance to use either, chosen for accuracy with shares of positive predictions within `tol`.
 
     **It needs the group of every row it predicts**; our methods never do. Pass `sensitive_features` to `predict_proba`,
     `predict` and `score`. With tol 1 it differs from the base learner: it uses the groups to gain accuracy.
@@ -106,10 +103,6 @@ class ThresholdOptimizerClassifier(ComparedClassifier):
         fitted to the same rows, so one that overfits gets poor thresholds
 
     The other parameters are those of `ComparedClassifier`.
-
-    References
-    ----------
-    Hardt, Price and Srebro 2016, "Equality of opportunity in supervised learning".
     """
 
     tol: float = setting(0.0, at_least=0, at_most=1)
@@ -153,6 +146,9 @@ class ThresholdOptimizerClassifier(ComparedClassifier):
         return float(accuracy_score(y, drawn, sample_weight=sample_weight))
 
 
+FAIRLEARN_TYPES = {"alpha": float, "learning_rate": float, "epochs": int, "batch_size": int}  # the only ones it takes
+
+
 class WholeSeeds(np.random.RandomState):
     """Random states whose `random` is a whole number.
 
@@ -165,11 +161,11 @@ class WholeSeeds(np.random.RandomState):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class FairlearnAdversarialClassifier(ComparedClassifier):
-    """Hide the group from an adversary that looks for it in the predicted probability (Zhang et al. 2018).
+    """Hide the group from an adversary that looks for it in the predicted probability.
 
-    Fairlearn's `AdversarialFairnessClassifier` under demographic parity, on torch. The predictor follows
-    g_y - proj(g_y on g_s) - alpha g_s, with g_y and g_s the gradients of its own loss and of the adversary's.
-    Predictions need no S.
+    Fairlearn's `AdversarialFairnessClassifier` under demographic parity, on torch (Zhang, Lemoine and Mitchell 2018,
+    "Mitigating unwanted biases with adversarial learning"). The predictor follows g_y - proj(g_y on g_s) - alpha g_s,
+    with g_y and g_s the gradients of its own loss and of the adversary's. Predictions need no S.
 
     In fairlearn 0.15 the projection is wrong for predictors with a hidden layer: it adds the products of all pairs of
     rows of two weight matrices, not of equal rows. Compare with a linear predictor (``hidden_sizes=()``) too, for
@@ -179,15 +175,10 @@ class FairlearnAdversarialClassifier(ComparedClassifier):
     Parameters
     ----------
     alpha : the strength; 0 still has the projection
-    hidden_sizes : widths of the predictor's hidden layers; () is a linear predictor
-    adversary_sizes : widths of the adversary's hidden layers; () is a linear adversary
+    hidden_sizes, adversary_sizes : widths of the predictor's and the adversary's hidden layers; () is a linear one
     learning_rate, epochs, batch_size : of both players' Adam; rows are shuffled at every epoch
 
     The other parameters are those of `ComparedClassifier`.
-
-    References
-    ----------
-    Zhang, Lemoine and Mitchell 2018, "Mitigating unwanted biases with adversarial learning".
     """
 
     alpha: float = setting(1.0, at_least=0)
@@ -204,12 +195,9 @@ class FairlearnAdversarialClassifier(ComparedClassifier):
             backend="torch",
             predictor_model=dense(self.hidden_sizes, "relu"),
             adversary_model=dense(self.adversary_sizes, "leaky_relu"),  # if all ReLUs are dead, fairlearn returns NaN
-            alpha=float(self.alpha),
-            learning_rate=float(self.learning_rate),
-            epochs=int(self.epochs),
-            batch_size=int(self.batch_size),
             shuffle=True,
             random_state=WholeSeeds(seed),
+            **{name: kind(getattr(self, name)) for name, kind in FAIRLEARN_TYPES.items()},
         )
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             try:
@@ -230,3 +218,60 @@ def dense(widths: tuple[int, ...], activation: str) -> list[Any]:
     [64, 'relu', 8, 'relu']
     """
     return [part for width in widths for part in (int(width), activation)]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AIF360LFRClassifier(ComparedClassifier):
+    """Learning fair representations (Zemel et al. 2013) as in AIF360: each row is shared out among a few prototypes.
+
+    This is `LearnedFairRepresentations` of `aif360.sklearn`, which computes gradients; the older `LFR` takes finite
+    differences and stops after 5,000 evaluations, far too early on wide tables. Two groups only. Predictions need no S.
+
+    Differs from Zemel et al., and from our `LFRClassifier`: memberships fall with the distance, not its square; columns
+    have no weights; the terms are means over columns and prototypes, not sums; all rows at once, by L-BFGS.
+
+    Parameters
+    ----------
+    fairness_weight : the strength: weight of the difference between the groups' mean memberships
+    n_prototypes, reconstruct_weight, target_weight, max_iter : as in AIF360; at most so many steps of L-BFGS
+
+    The other parameters are those of `ComparedClassifier`; the seed chooses where the prototypes start.
+    """
+
+    fairness_weight: float = setting(50.0, at_least=0)
+    n_prototypes: int = setting(5, at_least=1, whole=True)
+    reconstruct_weight: float = setting(0.01, at_least=0)
+    target_weight: float = setting(1.0, at_least=0)
+    max_iter: int = setting(1000, at_least=1, whole=True)
+
+    title: ClassVar[str] = "AIF360's LFR"
+
+    def train(self, x: np.ndarray, y: np.ndarray, s: np.ndarray, seed: int) -> None:
+        if len(names := self.groups_[0]) > 2:
+            raise InputError(f"sensitive_features has {len(names)} groups, {names}; {self.title} takes two.")
+        with without_root_warnings():
+            methods = optional_import("aif360.sklearn.preprocessing")
+        same = ("fairness_weight", "n_prototypes", "reconstruct_weight", "target_weight", "max_iter")
+        settings = {name: getattr(self, name) for name in same}
+        self.model_ = methods.LearnedFairRepresentations(prot_attr="group", random_state=seed, **settings)
+        self.model_.fit(pd.DataFrame(x, index=pd.Index(s, name="group")), y)
+
+    def chance(self, x: np.ndarray) -> np.ndarray:
+        return self.model_.predict_proba(x)[:, 1]
+
+
+@contextmanager
+def without_root_warnings() -> Iterator[None]:
+    """Keep AIF360's import from logging to the root logger that some of its own extras are not installed."""
+
+    def drop(record: logging.LogRecord) -> bool:
+        return False
+
+    root, silent = logging.getLogger(), logging.NullHandler()  # without any handler, logging would install one
+    root.addHandler(silent)
+    root.addFilter(drop)
+    try:
+        yield
+    finally:
+        root.removeHandler(silent)
+        root.removeFilter(drop)

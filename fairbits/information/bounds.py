@@ -1,57 +1,42 @@
-"""Deterministic bounds on the empirical information of a code of any width."""
+"""Bounds on the information of a code of any width: of these rows for certain, of their population in expectation."""
+
+from typing import Unpack
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from fairbits.errors import InputError
-from fairbits.information.entropy import LN2, group_entropy, safe_log
-from fairbits.information.exact import neuronwise_information, table_information
-from fairbits.information.weighed_groups import ONE_REPLICA, Groups, Weights, group_weights, normalised
+from fairbits.information.exact import LN2, group_entropy, neuronwise_information, safe_log, table_information
+from fairbits.information.sampling import CLAMP, draw_codes, drawn_divergences, relative_tables
+from fairbits.information.weighed_groups import Groups, WeighedGroups, Weighing, group_weights
 from fairbits.information.words import EXACT_BITS, mean_words
 
 SUBSET_BITS = 12
 BLOCK_ROWS = 2048
 _CANDIDATES = 64
 _CHUNK_PAIRS = 2**15  # pairs worked on at a time, to stay in the cache
+Rows = tuple[Tensor, Tensor]  # theta (n, m) and row weights (K, n)
 
 
 @torch.no_grad()
 def information_bounds(
-    theta: Tensor,
-    groups: Groups,
-    *,
-    weights: Weights = None,
-    prior: Weights = None,
-    n_groups: int | None = None,
-    iterations: int = 100,
+    theta: Tensor, groups: Groups, *, iterations: int = 100, **weighing: Unpack[Weighing]
 ) -> tuple[Tensor, Tensor]:
     """Return (lower, upper) on the empirical I(T;S) of one drawn code and the group, in bits.
 
     Both hold for these rows without sampling. Up to 16 bits both are the exact value. Above, lower is the exact
     information of 12 bits chosen greedily, and upper the best of H(S), `pair_bound` and `mixture_bound`, which compare
-    rows in pairs and so charge for all dispersion of theta: for reports, a poor penalty. Float64; no gradient.
+    rows in pairs and so charge for all dispersion of theta: for reports, a poor penalty. Every iterate of the upper
+    bound is valid. More than 2,048 rows are cut into blocks Z that share out each group: I(T;S) <= I(Z;S) + I(T;S|Z).
+    Theta is (n, m), other arguments as in `word_tables`. Float64; no gradient.
 
-    Parameters
-    ----------
-    theta : (n, m)
-    groups, weights, prior, n_groups : as in `word_tables`
-    iterations : of the upper bound; every iterate is valid
-
-    Notes
-    -----
-    More than 2,048 rows are cut into blocks Z that share out each group: I(T;S) <= I(Z;S) + I(T;S|Z).
-
-    Examples
-    --------
     >>> theta = torch.tensor([0.6, 0.4]).repeat_interleave(50)[:, None].expand(-1, 30)
     >>> lower, upper = information_bounds(theta, torch.arange(2).repeat_interleave(50))
     >>> print(f"{lower:.3f} {upper:.3f}")  # the truth is 0.552
     0.287 0.598
     """
-    if theta.dim() != 2:
-        raise InputError(f"theta must have shape (rows, bits), got {tuple(theta.shape)}.", remedy=ONE_REPLICA)
     theta = theta.double()
-    row_weights, prior = group_weights(theta, groups, weights=weights, prior=prior, n_groups=n_groups, check=True)
+    row_weights, prior = _weighed(theta, groups, weighing)
     if theta.shape[-1] <= EXACT_BITS:
         exact = table_information(mean_words(theta, row_weights), prior)
         return exact, exact
@@ -65,16 +50,22 @@ def information_bounds(
     return lower, torch.maximum(lower, upper)  # equal up to rounding when the bounds meet
 
 
+def _weighed(theta: Tensor, groups: Groups, weighing: Weighing) -> WeighedGroups:
+    if theta.dim() != 2:
+        problem = f"theta must have shape (rows, bits), got {tuple(theta.shape)}."
+        raise InputError(problem, remedy="Call it once per replica.")
+    return group_weights(theta, groups, check=True, **weighing)
+
+
 def informative_bits(theta: Tensor, row_weights: Tensor, prior: Tensor, size: int) -> list[int]:
     """Choose ``size`` bits greedily by the information of the code they form, on at most 2,048 rows.
 
     One matrix product gives, for every candidate bit, the distribution of the chosen bits with it.
     """
-    groups = row_weights.argmax(0)
-    alone = neuronwise_information(theta, groups, weights=row_weights.sum(0), prior=prior, n_groups=len(prior))
+    alone = neuronwise_information(theta, WeighedGroups(row_weights, prior))
     candidates = alone.topk(min(_CANDIDATES, theta.shape[-1])).indices
-    rows = _blocks(row_weights, BLOCK_ROWS) == 0
-    theta, row_weights = theta[rows][:, candidates], normalised(row_weights[:, rows])
+    rows = _dealt(row_weights, -(-len(theta) // BLOCK_ROWS)) == 0
+    theta, row_weights = theta[rows][:, candidates], _normalised(row_weights[:, rows])
     chosen: list[int] = []
     words = torch.ones_like(theta[:, :1]).mT  # (words, rows)
     for _ in range(min(size, len(candidates))):
@@ -88,12 +79,21 @@ def informative_bits(theta: Tensor, row_weights: Tensor, prior: Tensor, size: in
     return candidates[chosen].tolist()
 
 
-def blocked_bound(
-    theta: Tensor, row_weights: Tensor, prior: Tensor, iterations: int, block_rows: int = BLOCK_ROWS
-) -> Tensor:
+def _normalised(row_weights: Tensor) -> Tensor:
+    """Return the weights (K, n) of some of the rows, scaled to sum to 1 in each group that has any."""
+    return row_weights / row_weights.sum(-1, keepdim=True).clamp(min=torch.finfo(row_weights.dtype).tiny)
+
+
+def _dealt(row_weights: Tensor, n_blocks: int) -> Tensor:
+    """Deal the rows of each group out to the blocks in turn: (n,) block numbers."""
+    turn = torch.arange(row_weights.shape[-1], device=row_weights.device) % n_blocks
+    return torch.empty_like(turn).index_copy_(0, row_weights.argmax(0).argsort(stable=True), turn)
+
+
+def blocked_bound(theta: Tensor, row_weights: Tensor, prior: Tensor, iterations: int, block_rows=BLOCK_ROWS) -> Tensor:
     """Return I(Z;S) + sum_z P(z) bound on I(T;S|Z=z) for blocks Z of rows, stratified by group."""
-    block = _blocks(row_weights, block_rows)
-    n_blocks = int(block.max()) + 1
+    n_blocks = -(-len(theta) // block_rows)
+    block = _dealt(row_weights, n_blocks)
     mass = row_weights.new_zeros(len(prior), n_blocks).index_add(1, block, row_weights)  # P(z|s)
     total = table_information(mass, prior)
     for z in range(n_blocks):
@@ -102,15 +102,6 @@ def blocked_bound(
         arguments = (theta[block == z], inside, joint / joint.sum(), iterations)
         total += joint.sum() * torch.minimum(pair_bound(*arguments), mixture_bound(*arguments))
     return total
-
-
-def _blocks(row_weights: Tensor, block_rows: int) -> Tensor:
-    """Deal the rows of each group out to the blocks in turn: (n,) block numbers."""
-    n = row_weights.shape[-1]
-    n_blocks = -(-n // block_rows)
-    block = torch.empty(n, dtype=torch.long, device=row_weights.device)
-    block[row_weights.argmax(0).argsort(stable=True)] = torch.arange(n, device=row_weights.device) % n_blocks
-    return block
 
 
 def pair_bound(theta: Tensor, row_weights: Tensor, prior: Tensor, iterations: int = 100) -> Tensor:
@@ -227,3 +218,68 @@ def _matched(divergence: Tensor, w: Tensor, everyone: Tensor, iterations: int) -
         psi.mul_(scale.unsqueeze(1))
         _scale(psi, everyone, 0)
     return best
+
+
+@torch.no_grad()
+def information_sandwich(
+    theta: Tensor,
+    groups: Groups,
+    *,
+    n_draws: int = 4096,
+    generator: Generator | None = None,
+    **weighing: Unpack[Weighing],
+) -> tuple[Tensor, Tensor]:
+    """Return (lower, upper) around the population's I(T;S), in bits, each valid in expectation.
+
+    Upper: the empirical information, whose mean lies above. Lower (Barber and Agakov): the mean of log2 r_s(t) / pi_s
+    on one half of the rows, where r_s = (1 - c) p(s|t) + c pi_s comes from the other half and c = 2 / sqrt(n);
+    averaged over the two directions. For rows drawn independently and a fixed prior. Neither end is a confidence
+    bound, and the lower one may be negative; a group with a single row makes it 0. No gradient. Theta is (n, m), other
+    arguments as in `word_tables`. Exact up to 16 bits; above, `n_draws` codes are drawn for each number.
+
+    >>> theta = torch.sigmoid(torch.randn(2000, 8, generator=torch.Generator().manual_seed(0)))
+    >>> generator = torch.Generator().manual_seed(1)
+    >>> lower, upper = information_sandwich(theta, torch.arange(2000) % 2, generator=generator)
+    >>> print(f"{lower:.4f} {upper:.4f}")  # the population's is 0
+    -0.0030 0.0010
+    """
+    row_weights, prior = _weighed(theta, groups, weighing)
+    if theta.shape[-1] <= EXACT_BITS:
+        upper = table_information(mean_words(theta, row_weights), prior)
+    else:
+        upper = drawn_divergences(theta, row_weights, prior, n_draws, generator).mean()
+    return lower_end(theta, row_weights, prior, n_draws // 2, generator), upper
+
+
+def lower_end(theta: Tensor, row_weights: Tensor, prior: Tensor, n_draws: int, generator: Generator | None) -> Tensor:
+    """Return the sandwich's lower end, from two random halves that share out each group."""
+    used = row_weights.sum(0).nonzero().squeeze(-1)
+    used = used[torch.randperm(len(used), generator=generator, device=used.device)]
+    half = _dealt(row_weights[:, used], 2)
+    parts = [used[half == h].sort().values for h in (0, 1)]
+    halves = [(theta[rows], _normalised(row_weights[:, rows])) for rows in parts]
+    present = prior > 0
+    if present.sum() < 2 or any((w.sum(-1) == 0)[present].any() for _, w in halves):
+        return theta.new_zeros(())
+    mixing = min(1.0, 2 / len(used) ** 0.5)
+    ends = [_held_out(fit, test, prior, mixing, n_draws, generator) for fit, test in (halves, reversed(halves))]
+    return (ends[0] + ends[1]) / 2
+
+
+def _held_out(fit: Rows, test: Rows, prior: Tensor, mixing: float, n_draws: int, generator: Generator | None) -> Tensor:
+    """Return the mean log2 r_s(t) / pi_s on the test rows, with r from the fit rows."""
+    if fit[0].shape[-1] <= EXACT_BITS:
+        gain = _log_gain(mean_words(*fit), prior, mixing)
+        return (prior.unsqueeze(-1) * mean_words(*test) * gain).sum()
+    (fit_p, fit_w), (test_p, test_w) = ((t.clamp(CLAMP, 1 - CLAMP), w) for t, w in (fit, test))
+    codes = draw_codes(test_p, prior @ test_w, n_draws, generator)
+    joint = prior.unsqueeze(-1) * relative_tables(codes, test_p, test_w)  # (K, draws)
+    gain = _log_gain(relative_tables(codes, fit_p, fit_w), prior, mixing)
+    return (joint / joint.sum(0) * gain).sum(0).mean()
+
+
+def _log_gain(tables: Tensor, prior: Tensor, mixing: float) -> Tensor:
+    """Return log2 r_s(t) / pi_s = log2((1 - c) P_s/P + c); where no row reaches a code, r is the prior."""
+    mixture = prior @ tables
+    ratio = torch.where(mixture > 0, tables / mixture.clamp(min=torch.finfo(tables.dtype).tiny), 1)
+    return ((1 - mixing) * ratio + mixing).log() / LN2
