@@ -10,6 +10,7 @@ import warnings
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from fairbits.commands.audit import audit
@@ -25,10 +26,6 @@ from fairbits.commands.terminal import BAD_INPUT, BROKEN_PIPE, BUG, INTERRUPTED
 from fairbits.errors import InputError, InputWarning
 from fairbits.workflow.option_words import worded
 
-EPILOG = (
-    "Exit codes: 0 success, 1 bad input, 2 wrong usage, 3 not certified, 4 certificate contradicted, 70 bug in "
-    "fairbits, 130 interrupted."
-)
 IN_NOTES = ("BinnedSensitiveFeaturesWarning",)  # the commands print these as notes
 
 
@@ -51,7 +48,8 @@ class Commands(TyperGroup):
 app = typer.Typer(
     name="fairbits",
     cls=Commands,
-    epilog=EPILOG,
+    epilog="Exit codes: 0 success, 1 bad input, 2 wrong usage, 3 not certified, 4 certificate contradicted, 70 bug in "
+    "fairbits, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -69,9 +67,9 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Turn the rows of a table into a few random bits that hide sensitive columns, and bound what they reveal."""
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from fairbits.commands import terminal
 from fairbits.errors import InputError
@@ -13,27 +13,23 @@ from fairbits.storage import file_errors
 
 def audit(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="CSV or Parquet file with scores, decisions, features or codes."),
+        Path, Argument(metavar="FILE", help="CSV or Parquet file with scores, decisions, features or codes.")
     ],
     sensitive: terminal.Sensitive = None,
-    label: Annotated[
-        str | None, typer.Option(help="Label column, which is not audited; a model is scored on it.")
-    ] = None,
+    label: Annotated[str | None, Option(help="Label column, which is not audited; a model is scored on it.")] = None,
     model: Annotated[
-        Path | None,
-        typer.Option(help="Audit this model on the rows of FILE.", autocompletion=terminal.complete_folder),
+        Path | None, Option(help="Audit this model on the rows of FILE.", autocompletion=terminal.complete_folder)
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(help="Columns to audit, or patterns such as 'bit*', comma-separated.", show_default="all others"),
+        Option(help="Columns to audit, or patterns such as 'bit*', comma-separated.", show_default="all others"),
     ] = None,
     drop: terminal.Drop = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Also attack with a forest, a network and neighbours, on all rows.")
+        bool, Option("--full", help="Also attack with a forest, a network and neighbours, on all rows.")
     ] = False,
     confidence: terminal.Confidence = 0.95,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="JSON file to write.")] = None,
+    output: Annotated[Path | None, Option("--output", "-o", help="JSON file to write.")] = None,
     separator: terminal.Separator = None,
     encoding: terminal.Encoding = None,
     as_json: terminal.AsJson = False,

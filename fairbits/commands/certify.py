@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from fairbits.commands import terminal
 from fairbits.storage import file_errors
@@ -13,11 +13,11 @@ from fairbits.storage import file_errors
 def certify(
     model: terminal.ModelPath,
     table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="CSV or Parquet file with rows that were not used in the fit.")
+        Path, Argument(metavar="TABLE", help="CSV or Parquet file with rows that were not used in the fit.")
     ],
     sensitive: terminal.Sensitive = None,
     confidence: terminal.Confidence = 0.95,
-    draws: Annotated[int, typer.Option(min=1, max=16, help="Codes per person that a recipient gets.")] = 1,
+    draws: Annotated[int, Option(min=1, max=16, help="Codes per person that a recipient gets.")] = 1,
     separator: terminal.Separator = None,
     encoding: terminal.Encoding = None,
     as_json: terminal.AsJson = False,

@@ -7,6 +7,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from fairbits.commands.terminal import AsJson
 from fairbits.errors import InputError
@@ -47,11 +48,11 @@ def list_data(as_json: AsJson = False) -> None:
 
 @data.command("fetch")
 def fetch_data(
-    name: Annotated[ExampleData, typer.Argument(help="Table or images.", show_default=False)],
+    name: Annotated[ExampleData, Argument(help="Table or images.", show_default=False)],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV or Parquet file for a table.", show_default="NAME.csv")
+        Path | None, Option("--output", "-o", help="CSV or Parquet file for a table.", show_default="NAME.csv")
     ] = None,
-    data_home: Annotated[Path | None, typer.Option(help="Folder for MNIST.", show_default="~/.cache/fairbits")] = None,
+    data_home: Annotated[Path | None, Option(help="Folder for MNIST.", show_default="~/.cache/fairbits")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write an example table to a file, or download MNIST."""

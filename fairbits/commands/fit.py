@@ -5,52 +5,39 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from fairbits.commands import terminal
 from fairbits.commands.data import shipped_frame
 from fairbits.errors import InputError, MissingExtraError
 from fairbits.storage import file_errors
+from fairbits.workflow.option_words import WORDS
 
 if TYPE_CHECKING:
     from fairbits.tables.table_file import ReadTable
 
-STEPS = {
-    "training": "training and certifying",
-    "unmitigated": "training an unprotected network",
-    "audit": "attacking the code on the test rows",
-    "path": "training with other gammas to compare",
-    "Parity": "training a rival, parity penalty",
-    "HSIC": "training a rival, HSIC penalty",
-    "references": "scoring all models",
-    "plane": "training again for the information plane",
-}
-
 
 def fit(
     table: Annotated[
-        str,
-        typer.Argument(help="CSV or Parquet file, or compas, adult or bank.", autocompletion=terminal.complete_table),
+        str, Argument(help="CSV or Parquet file, or compas, adult or bank.", autocompletion=terminal.complete_table)
     ],
-    label: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
+    label: Annotated[str | None, Option(help="Column to predict.")] = None,
     sensitive: terminal.Sensitive = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("fairbits-model"),
+    output: Annotated[Path, Option("--output", "-o", help="Folder to write.")] = Path("fairbits-model"),
     max_disparity: Annotated[
         float | None,
-        typer.Option(help="Largest difference in rates between groups to certify.", show_default="0.1 if no limit"),
+        Option(help="Largest difference in rates between groups to certify.", show_default="0.1 if no limit"),
     ] = None,
     max_information: Annotated[
-        float | None, typer.Option(help="Largest leakage about the groups to certify, in bits.")
+        float | None, Option(help="Largest leakage about the groups to certify, in bits.")
     ] = None,
-    gamma: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Weight of the protection, instead of a limit.")
-    ] = None,
-    code_size: Annotated[int, typer.Option(min=1, max=16, help="Bits per row.")] = 12,
+    gamma: Annotated[float | None, Option(min=0, max=1, help="Weight of the protection, instead of a limit.")] = None,
+    code_size: Annotated[int, Option(min=1, max=16, help="Bits per row.")] = 12,
     drop: terminal.Drop = None,
-    bins: Annotated[int, typer.Option(min=2, help="Groups for a sensitive column of numbers.")] = 4,
+    bins: Annotated[int, Option(min=2, help="Groups for a sensitive column of numbers.")] = 4,
     confidence: terminal.Confidence = 0.95,
-    epochs: Annotated[int, typer.Option(min=1, help="Maximum epochs; at least 500 steps.")] = 40,
+    epochs: Annotated[int, Option(min=1, help="Maximum epochs; at least 500 steps.")] = 40,
     separator: terminal.Separator = None,
     encoding: terminal.Encoding = None,
     as_json: terminal.AsJson = False,
@@ -85,7 +72,7 @@ def fit(
     with terminal.advancing() as show:
 
         def on_step(place: int, count: int, name: str, share: float) -> None:
-            show(place + share, count, f"step {place + 1} of {count}, {STEPS[name]}")
+            show(place + share, count, f"step {place + 1} of {count}, {WORDS['steps'][name]}")
 
         fitted = fit_task(task, options, on_step)
     record = fit_record(fitted, task, options, Path(table).name)

@@ -7,12 +7,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
+from typer import Argument, Option
 
 from fairbits.commands.terminal import AsJson, ShippedTable, advancing
 from fairbits.storage import file_errors
+from fairbits.workflow.option_words import WORDS
 
 COLUMNS = {
     "one_draw_auc": "AUC ↑",
@@ -21,26 +22,19 @@ COLUMNS = {
     "information": "I(T;S) bits ↓",
     "auc": "AUC avg.",
 }
-EXPLANATION = (
-    "AUC, GPA, AUDC and information are of one code per person, on rows left out of training (the columns were scaled "
-    "on all rows); with few rows the information is overestimated. AUC avg. averages the prediction over many codes: "
-    "more accurate, but the information of one code does not cover it."
-)
 Method = StrEnum("Method", ["mi", "bernoulli"])
 
 
 def path(
-    table: Annotated[ShippedTable, typer.Argument(help="Table shipped with fairbits.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for scores and figure.")] = Path(
-        "results/path"
-    ),
+    table: Annotated[ShippedTable, Argument(help="Table shipped with fairbits.")],
+    output: Annotated[Path, Option("--output", "-o", help="Folder for scores and figure.")] = Path("results/path"),
     method: Annotated[
-        Method, typer.Option(help="Penalty on the information of the whole code (mi) or of each bit (bernoulli).")
+        Method, Option(help="Penalty on the information of the whole code (mi) or of each bit (bernoulli).")
     ] = Method.mi,
-    gammas: Annotated[int, typer.Option(min=2, help="Number of gammas, evenly spaced from 0 to 1.")] = 21,
-    folds: Annotated[int, typer.Option(min=2, help="Cross-validation folds.")] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of folds and training.")] = 0,
-    code_size: Annotated[int, typer.Option(min=1, max=64, help="Bits per row.")] = 8,
+    gammas: Annotated[int, Option(min=2, help="Number of gammas, evenly spaced from 0 to 1.")] = 21,
+    folds: Annotated[int, Option(min=2, help="Cross-validation folds.")] = 3,
+    seed: Annotated[int, Option(help="Seed of folds and training.")] = 0,
+    code_size: Annotated[int, Option(min=1, max=64, help="Bits per row.")] = 8,
     as_json: AsJson = False,
 ) -> None:
     """Compare accuracy, fairness and leakage from no protection to full protection."""
@@ -78,7 +72,7 @@ def path(
     if as_json:
         print(json.dumps({**settings, "scores": path.scores_.to_dict("records")}))
     else:
-        console.print(_score_table(path.summary(), folds), EXPLANATION, sep="\n")
+        console.print(_score_table(path.summary(), folds), WORDS["path"]["explanation"], sep="\n")
     console.print(f"{(time.perf_counter() - started):.0f} s. Written: {', '.join(map(str, files))}")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from fairbits.commands.terminal import AsJson, Encoding, ModelPath, Output, Separator, TablePath, advancing, names
 from fairbits.errors import InputError
@@ -20,17 +20,19 @@ if TYPE_CHECKING:
     from fairbits.tables.fitted_model import RowReader
 
     Made = Callable[[np.ndarray], pd.DataFrame]
+    Drawn = tuple[Released, list[str]]
+    Pieces = Iterator[tuple[np.ndarray, pd.DataFrame | None]]
 
-Keep = Annotated[str | None, typer.Option(help="Columns to copy to the output, comma-separated.")]
+Keep = Annotated[str | None, Option(help="Columns to copy to the output, comma-separated.")]
 Person = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help="Columns that identify a person, comma-separated. Without them, a person is recognised by the values the "
         "model reads, and every row of one table is a different person."
     ),
 ]
-Reuse = Annotated[bool, typer.Option("--reuse", help="Write the same code again for people who have one.")]
-Again = Annotated[bool, typer.Option("--again", help="Draw new codes; the certificate does not cover them.")]
+Reuse = Annotated[bool, Option("--reuse", help="Write the same code again for people who have one.")]
+Again = Annotated[bool, Option("--again", help="Draw new codes; the certificate does not cover them.")]
 
 
 def transform(
@@ -58,9 +60,8 @@ def transform(
         files.model.need_code()
         bits = list(files.model.method.get_feature_names_out())
         files.check_free(bits)
-        released, notes = files.release(names(person), reuse=reuse, again=again)
-        files.write_released(released, lambda codes: pd.DataFrame(codes, columns=bits))
-        files.tell(released, notes, "codes", as_json)
+        released, notes = files.draw(names(person), reuse=reuse, again=again)
+        files.release(released, notes, "codes", lambda codes: pd.DataFrame(codes, columns=bits), as_json)
 
 
 def predict(
@@ -68,7 +69,7 @@ def predict(
     table: TablePath,
     output: Output = Path("predictions.csv"),
     expected: Annotated[
-        bool, typer.Option("--expected", help="Average over many codes: more accurate, but not certified.")
+        bool, Option("--expected", help="Average over many codes: more accurate, but not certified.")
     ] = False,
     keep: Keep = None,
     person: Person = None,
@@ -101,9 +102,8 @@ def predict(
             files.expect(made, as_json)
             return
         files.model.need_code()
-        released, notes = files.release(names(person), reuse=reuse, again=again)
-        files.write_released(released, lambda codes: made(method.decode(codes)))
-        files.tell(released, notes, "predictions", as_json)
+        released, notes = files.draw(names(person), reuse=reuse, again=again)
+        files.release(released, notes, "predictions", lambda codes: made(method.decode(codes)), as_json)
 
 
 class Files:
@@ -129,10 +129,8 @@ class Files:
         if both or len(set(self.keep)) < len(self.keep):
             raise InputError(f"--keep would write the column {(both or self.keep)[0]!r} twice; rename that column.")
 
-    def release(
-        self, person: Sequence[str] = (), *, reuse: bool = False, again: bool = False
-    ) -> tuple["Released", list[str]]:
-        """Release the codes of the rows through the model's ledger; return them and what was odd about the table."""
+    def draw(self, person: Sequence[str] = (), *, reuse: bool = False, again: bool = False) -> "Drawn":
+        """Draw codes of the rows and enter them in the model's ledger; return them and what was odd about the table."""
         from fairbits.certificate import Ledger, Release
         from fairbits.certificate.ledger import LEDGER_NAME
         from fairbits.certificate.releasing import release_pieces
@@ -147,9 +145,7 @@ class Files:
             pieces = self._encoded(reader, "drawing codes", person)
             return release_pieces(model.method, pieces, ledger, Release(), repeated, draws), reader.notes
 
-    def _encoded(
-        self, reader: "RowReader", doing: str, person: Sequence[str] = ()
-    ) -> Iterator[tuple["np.ndarray", "pd.DataFrame | None"]]:
+    def _encoded(self, reader: "RowReader", doing: str, person: Sequence[str] = ()) -> "Pieces":
         """Yield rows as the method takes them and the columns that identify people, and show how many are done."""
         with advancing() as show:
             for X, people in reader.pieces(verbatim=person):
@@ -171,14 +167,6 @@ class Files:
             if done != rows or self.table.has_changed():
                 raise InputError(f"{self.table.path} was changed meanwhile.")
 
-    def write_released(self, released: "Released", made: "Made") -> None:
-        """Write what is made of codes that count as released."""
-        try:
-            self.write(released.codes, made)
-        except (OSError, ValueError) as error:
-            text = WORDS["releases"]["unwritten"].format(output=self.output, error=str(error).rstrip("."))
-            raise OSError(text) from error
-
     def expect(self, made: "Made", as_json: bool) -> None:
         """Write predictions that are averaged over draws."""
         import numpy as np
@@ -192,8 +180,13 @@ class Files:
         covered = "averaged_but_class" if model.limit is not None and model.limit.promised else "averaged"
         self._print(record, ["expected", covered], as_json, what="predictions")
 
-    def tell(self, released: "Released", notes: list[str], what: str, as_json: bool) -> None:
-        """Print what was written, and what the certificate says of it."""
+    def release(self, released: "Released", notes: list[str], what: str, made: "Made", as_json: bool) -> None:
+        """Write what is made of codes that count as released; print what the certificate says of it."""
+        try:
+            self.write(released.codes, made)
+        except (OSError, ValueError) as error:
+            text = WORDS["releases"]["unwritten"].format(output=self.output, error=str(error).rstrip("."))
+            raise OSError(text) from error
         counts = ("new", "reused", "again", "most_draws", "alike", "exchangeable", "covered")
         record = {"output": str(self.output), "rows": len(released.codes), **{n: getattr(released, n) for n in counts}}
         record |= {"notes": notes, "certificate_draws": released.certified_draws}

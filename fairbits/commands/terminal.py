@@ -7,9 +7,9 @@ from glob import escape, glob
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from typer import Argument, Option
 
 BAD_INPUT, NOT_CERTIFIED, CONTRADICTED, BUG, INTERRUPTED, BROKEN_PIPE = 1, 3, 4, 70, 130, 141  # 2 is typer's
 ShippedTable = StrEnum("ShippedTable", ["compas", "adult", "bank"])
@@ -55,14 +55,13 @@ def advancing() -> Iterator[Callable[[float, float | None, str], None]]:
 
 
 ModelPath = Annotated[
-    Path,
-    typer.Argument(metavar="MODEL", help="Folder that `fairbits fit` wrote.", autocompletion=complete_folder),
+    Path, Argument(metavar="MODEL", help="Folder that `fairbits fit` wrote.", autocompletion=complete_folder)
 ]
-TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="CSV or Parquet file.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="CSV or Parquet file to write.")]
-Sensitive = Annotated[str | None, typer.Option(help="Sensitive columns, comma-separated.")]
-Drop = Annotated[str | None, typer.Option(help="Columns to leave out, comma-separated.")]
-Confidence = Annotated[float, typer.Option(min=0.5, max=0.9999, help="Confidence level.")]
-Separator = Annotated[str | None, typer.Option(help="CSV delimiter.", show_default="detected")]
-Encoding = Annotated[str | None, typer.Option(help="CSV encoding, such as latin-1.", show_default="UTF-8")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+TablePath = Annotated[Path, Argument(metavar="TABLE", help="CSV or Parquet file.")]
+Output = Annotated[Path, Option("--output", "-o", help="CSV or Parquet file to write.")]
+Sensitive = Annotated[str | None, Option(help="Sensitive columns, comma-separated.")]
+Drop = Annotated[str | None, Option(help="Columns to leave out, comma-separated.")]
+Confidence = Annotated[float, Option(min=0.5, max=0.9999, help="Confidence level.")]
+Separator = Annotated[str | None, Option(help="CSV delimiter.", show_default="detected")]
+Encoding = Annotated[str | None, Option(help="CSV encoding, such as latin-1.", show_default="UTF-8")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]

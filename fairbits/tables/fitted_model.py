@@ -199,16 +199,11 @@ def _other_kind(column: pd.Series, wrong: np.ndarray, table: TableFile, held: st
     )
 
 
-class KnownGroups(NamedTuple):
-    """Sensitive columns, which of the rows have a group the model knows, and notes on the others."""
+def known_groups(model: FittedModel, table: TableFile) -> tuple[pd.DataFrame, np.ndarray, list[str]]:
+    """Read the sensitive columns of a model from a table; leave out rows of groups it was not fitted to.
 
-    s: pd.DataFrame  # of the known rows
-    known: np.ndarray  # (n,) bool
-    notes: list[str]
-
-
-def known_groups(model: FittedModel, table: TableFile) -> KnownGroups:
-    """Read the sensitive columns of a model from a table; leave out rows of groups it was not fitted to."""
+    Returns the groups of the other rows, which rows these are, (n,) bool, and notes.
+    """
     encoder, bins = model.groups, (model.record or {}).get("task", {}).get("bins", {})
     table.check_columns(encoder.columns_, "which the model was fitted to protect")
     read = table.read(encoder.columns_).frame
@@ -236,7 +231,7 @@ def known_groups(model: FittedModel, table: TableFile) -> KnownGroups:
             f"Only {int(known.sum())} of {len(known)} rows of {table.path} are of groups the model knows ({levels}).",
             remedy="Write the groups as they were in its fit.",
         )
-    return KnownGroups(s[known].reset_index(drop=True), known, notes)
+    return s[known].reset_index(drop=True), known, notes
 
 
 def _sensitive_column(level: SensitiveColumn, column: pd.Series, bins: dict[str, Any], table: TableFile) -> pd.Series:

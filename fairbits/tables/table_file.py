@@ -47,15 +47,22 @@ class TableFile:
     """
 
     def __init__(self, path: str | Path, *, separator: str | None = None, encoding: str | None = None):
-        self.path = _existing(Path(path))
+        self.path = path = Path(path)
+        if not path.exists():
+            raise InputError(f"There is no file {path}.")
+        if path.is_dir():
+            raise InputError(f"{path} is a folder.", remedy="Name a CSV or Parquet file.")
+        if not path.name.lower().endswith((*TEXT_ENDINGS, *PARQUET_ENDINGS)):
+            endings = ", ".join((*TEXT_ENDINGS, *PARQUET_ENDINGS))
+            raise InputError(f"{path} ends in none of {endings}.", remedy="Save the table as CSV or Parquet.")
         self._state = self._look()
         self._form: dict[str, Any] = {}  # of a text
-        if _is_parquet(self.path):
-            self.names, self.notes = _parquet_names(self.path), []
+        if _is_parquet(path):
+            self.names, self.notes = _parquet_names(path), []
         else:
-            form = text_form(self.path, separator, encoding)
+            form = text_form(path, separator, encoding)
             self.names, self.notes, self._form = form.names, form.notes, form._asdict()
-        _check_names(self.names, self.path)
+        _check_names(self.names, path)
 
     def has_changed(self) -> bool:
         """Return whether somebody has written to the file since it was opened."""
@@ -141,17 +148,6 @@ class TableFile:
 
 def _is_parquet(path: Path) -> bool:
     return path.name.lower().endswith(PARQUET_ENDINGS)
-
-
-def _existing(path: Path) -> Path:
-    if not path.exists():
-        raise InputError(f"There is no file {path}.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder.", remedy="Name a CSV or Parquet file.")
-    if not path.name.lower().endswith((*TEXT_ENDINGS, *PARQUET_ENDINGS)):
-        endings = ", ".join((*TEXT_ENDINGS, *PARQUET_ENDINGS))
-        raise InputError(f"{path} ends in none of {endings}.", remedy="Save the table as CSV or Parquet.")
-    return path
 
 
 def _parquet_module() -> Any:

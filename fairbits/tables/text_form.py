@@ -25,23 +25,11 @@ BLOCK_BYTES = 2**20
 
 
 class TextEncodingError(InputError):
-    """A file is not text in the `encoding` it was read with."""
-
-    def __init__(self, path: Path, encoding: str, why: str, remedy: str):
-        super().__init__(f"{path} is not {encoding} text ({why}).", remedy=remedy)
-        self.path, self.encoding = path, encoding
+    """A file is not text in the encoding it was read with."""
 
 
 class SeparatorError(InputError):
     """No character separates the columns of a file."""
-
-    def __init__(self, path: Path, first_line: str):
-        super().__init__(
-            f"{path} has one column only, lines of many different lengths, or a quote that is never closed. Its first "
-            f"line is {first_line[:60]!r}.",
-            remedy="Pass separator=... if it is not a comma, semicolon, tab, bar or space.",
-        )
-        self.path = path
 
 
 class TextForm(NamedTuple):
@@ -97,9 +85,11 @@ def _checked_text(file: BinaryIO | gzip.GzipFile, path: Path, encoding: str | No
         except UnicodeDecodeError as error:
             name = "UTF-8" if encoding == "utf-8-sig" else encoding
             why = f"byte {before - left_over + error.start} is 0x{error.object[error.start]:02x}"
-            raise TextEncodingError(path, name, why, "Save it as UTF-8, or pass encoding='latin-1'.") from None
+            remedy = "Save it as UTF-8, or pass encoding='latin-1'."
+            raise TextEncodingError(f"{path} is not {name} text ({why}).", remedy=remedy) from None
         except UnicodeError as error:
-            raise TextEncodingError(path, encoding, str(error), "Leave the encoding out, or try another.") from None
+            problem = f"{path} is not {encoding} text ({error})."
+            raise TextEncodingError(problem, remedy="Leave the encoding out, or try another.") from None
         head = head if before else text
         before += len(block)
     if not head.strip():
@@ -151,5 +141,9 @@ def _separator(head: str, path: Path) -> str:
         if width > 1 and widths[0] > 1 and agreeing >= 0.8 * filled.total():
             columns[separator] = width
     if not columns:
-        raise SeparatorError(path, lines[0])
+        raise SeparatorError(
+            f"{path} has one column only, lines of many different lengths, or a quote that is never closed. Its first "
+            f"line is {lines[0][:60]!r}.",
+            remedy="Pass separator=... if it is not a comma, semicolon, tab, bar or space.",
+        )
     return max(columns, key=lambda separator: (separator != " ", columns[separator]))

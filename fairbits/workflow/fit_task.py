@@ -21,14 +21,9 @@ from fairbits.auditing.probes import score_intervals
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.errors import InputError, InputWarning
-from fairbits.estimators import (
-    BinaryMIClassifier,
-    CollapsedCodeWarning,
-    VanillaClassifier,
-    VanishedClassWarning,
-    fit_stack,
-)
+from fairbits.estimators import BinaryMIClassifier, VanillaClassifier, fit_stack
 from fairbits.estimators.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
+from fairbits.estimators.concerns import CollapsedCodeWarning, VanishedClassWarning
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.estimators.held_out import held_out_scores
 from fairbits.estimators.information_plane import information_plane

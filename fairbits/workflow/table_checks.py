@@ -27,7 +27,6 @@ from fairbits.workflow.option_words import WORDS, audit_in_words, worded
 
 CONTRADICTED, NOT_CONTRADICTED, CONFIRMED = "contradicted", "not contradicted", "confirmed"
 NOTHING_BEFORE, NOT_FRESH = "nothing to compare with", "not fresh"
-BOUNDS = ("total_variation", "balanced_accuracy", "information")
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
 
 
@@ -91,15 +90,12 @@ class Recertified:
         return {**vars(self), "compared": compared, "certificate": self.certificate.to_dict()}
 
     def __str__(self) -> str:
-        texts, confidence = WORDS["verdicts"], f"{self.certificate.confidence:.0%} confidence"
         limit = "the certified limit" if self.promised else "the bound from its fit"
-        bounds = {name: getattr(self.certificate, name) for name in BOUNDS}
-        known = {"rows": self.rows, "confidence": confidence, "released": self.certificate.release_words, **bounds}
-        lines = [texts["numbers"].format(**known), "", texts[self.verdict].format(limit=limit, confidence=confidence)]
-        if self.compared:
-            header = f"  {'':<40} {'limit':>11} {'lower bound':>11} {'upper bound':>11}"
-            lines += ["", header, *map(str, self.compared), texts["compared"].format(confidence=confidence)]
-        return "\n".join([*lines, *(["", *self.notes] if self.notes else [])])
+        known = {"found": self, "limit": limit, "confidence": f"{self.certificate.confidence:.0%} confidence"}
+        said = {name: text.format(**known) for name, text in WORDS["verdicts"].items()}
+        header = f"  {'':<40} {'limit':>11} {'lower bound':>11} {'upper bound':>11}"
+        table = ["", header, *map(str, self.compared), said["compared"]] if self.compared else []
+        return "\n".join([said["numbers"], "", said[self.verdict], *table, *[""] * bool(self.notes), *self.notes])
 
 
 def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95, draws: int = 1) -> Recertified:
@@ -114,13 +110,9 @@ def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95,
         certificate = certify(coded, sensitive_features=new.s, confidence=confidence, draws=draws)
     used = [w for w in caught if issubclass(w.category, TrainingRowsWarning)]
     notes = [worded(w.message) for w in caught if w not in used and isinstance(w.message, InputWarning)]
-    verdict, compared = NOTHING_BEFORE, []
-    if used or new.fitted:
-        verdict = NOT_FRESH
-    elif limit is not None and limit.draws == draws:
-        compared = _compare(model, limit, new, theta, certificate)
-        verdict = _verdict(compared)
-    promised = limit is not None and limit.promised
+    seen, promised = bool(used) or new.fitted, limit is not None and limit.promised
+    compared = [] if seen or limit is None or limit.draws != draws else _compare(model, limit, new, theta, certificate)
+    verdict = NOT_FRESH if seen else _verdict(compared)
     return Recertified(certificate, verdict, compared, promised, len(new.X), [*new.notes, *notes])
 
 

@@ -37,7 +37,7 @@ def test_a_certified_model_brings_its_promise(tmp_path):
     found = recertify(opened, TableFile(tmp_path / "new.csv"))
     assert found.verdict == CONFIRMED
     assert [(c.of, c.what) for c in found.compared] == [("code", "gap"), ("class", "gap")]
-    released, _ = Files(tmp_path, tmp_path / "new.csv", tmp_path / "bits.csv").release()
+    released, _ = Files(tmp_path, tmp_path / "new.csv", tmp_path / "bits.csv").draw()
     assert (len(released), released.covered) == (1000, True)
 
 
@@ -85,21 +85,23 @@ def written(folder, **columns):
 
 def test_rows_of_unknown_groups_and_combinations_are_left_out(tmp_path):
     model = model_of({"sex": ["F", "F", "M"], "race": ["B", "W", "W"]})
-    found = known_groups(model, written(tmp_path, sex=["F", "M", "X", "M", "F", None], race=list("BBBWWW")))
-    assert found.known.tolist() == [True, False, False, True, True, False]
-    assert found.s.to_numpy().tolist() == [["F", "B"], ["M", "W"], ["F", "W"]]
-    assert "2 rows have a sex that the model does not know" in found.notes[0]
-    assert found.notes[1] == "1 rows have a combination that the model does not know: left out."
+    table = written(tmp_path, sex=["F", "M", "X", "M", "F", None], race=list("BBBWWW"))
+    s, known, notes = known_groups(model, table)
+    assert known.tolist() == [True, False, False, True, True, False]
+    assert s.to_numpy().tolist() == [["F", "B"], ["M", "W"], ["F", "W"]]
+    assert "2 rows have a sex that the model does not know" in notes[0]
+    assert notes[1] == "1 rows have a combination that the model does not know: left out."
 
 
 @pytest.mark.filterwarnings("ignore::fairbits.encoding.BinnedSensitiveFeaturesWarning")
 def test_sensitive_numbers_are_read_as_in_the_fit(tmp_path):
     model = model_of({"age": np.arange(20, 60)})
-    found = known_groups(model, written(tmp_path, age=["30", "", "inf", "99"], other=1))
-    assert found.s.age.tolist() == [30, 99]
-    assert found.notes == ["age is missing in 2 rows: left out."]
+    s, _, notes = known_groups(model, written(tmp_path, age=["30", "", "inf", "99"], other=1))
+    assert s.age.tolist() == [30, 99]
+    assert notes == ["age is missing in 2 rows: left out."]
     binned = model_of({"age": ["[20, 40)", "[40, 59]"]}, {"age": [20.0, 40.0, 59.0]})
-    assert known_groups(binned, written(tmp_path, age=[39, 40], other=1)).s.age.tolist() == ["[20, 40)", "[40, 59]"]
+    s, _, _ = known_groups(binned, written(tmp_path, age=[39, 40], other=1))
+    assert s.age.tolist() == ["[20, 40)", "[40, 59]"]
     for one in (model, binned):
         with pytest.raises(ValueError, match=r"'age' of .*numbers or dates such as 2026-01-31 .* row 2 it is 'old'"):
             known_groups(one, written(tmp_path, age=["30", "old"], other=1))

@@ -181,12 +181,10 @@ def test_an_unknown_encoding_gets_a_sentence(write):
 
 def test_a_front_end_finds_the_encoding_and_the_separator_in_the_error(write):
     file = write("a,b\nJosé,1\n".encode("latin-1"))
-    with pytest.raises(TextEncodingError) as wrong:
+    with pytest.raises(TextEncodingError, match="is not UTF-8 text"):
         read_file(file)
-    assert (wrong.value.path, wrong.value.encoding) == (file, "UTF-8")
-    with pytest.raises(SeparatorError) as none:
+    with pytest.raises(SeparatorError, match="Its first line is 'a:b'"):
         read_file(write("a:b\n1:2\n"))
-    assert none.value.path == file
     with pytest.raises(ValueError, match="single character") as long:
         read_file(write(ROWS), separator="::")
     assert (long.value.argument, long.value.value) == ("separator", "::")
