@@ -37,13 +37,9 @@ class ReadTable(NamedTuple):
 
 
 class TableFile:
-    """A table on the disk: opening it reads the names of its columns, `read` and `pieces` read rows.
+    """A table on the disk, CSV (also compressed) or Parquet: opening it reads its names, `read` and `pieces` its rows.
 
-    Parameters
-    ----------
-    path : a CSV file (also compressed) or a Parquet file
-    separator : of the columns; None detects it from the first lines
-    encoding : of the text; None is UTF-8, with or without a byte-order mark
+    Without a separator the first lines show it; without an encoding it is UTF-8, with or without a byte-order mark.
     """
 
     def __init__(self, path: str | Path, *, separator: str | None = None, encoding: str | None = None):
@@ -112,10 +108,7 @@ class TableFile:
     ) -> Iterator[pd.DataFrame]:
         """Yield some columns, `PIECE_ROWS` rows at a time, so that a table need not fit into memory.
 
-        Parameters
-        ----------
-        texts : columns of a CSV to leave as text
-        verbatim : columns to leave as text, and words such as NA in them as they are
+        Of a CSV, `texts` stay text; `verbatim` columns do, too, and keep words such as NA as they are.
         """
         wanted = list(dict.fromkeys([*columns, *texts, *verbatim]))
         if not self._form:

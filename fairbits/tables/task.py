@@ -1,7 +1,7 @@
 """From a table and the names of some columns to a learning task, with a note on every decision."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ class Task:
     groups: str
     group_sizes: dict[str, int]
     bins: dict[str, list[float]]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
     def part(self, rows: np.ndarray) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
         """Return inputs, labels and sensitive columns of some rows."""

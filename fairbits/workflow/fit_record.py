@@ -22,12 +22,7 @@ PIECE = 50_000  # rows
 
 
 def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[str, Any]:
-    """Return all that is known of a fit as plain lists, numbers and texts, without the seed of any draw.
-
-    Parameters
-    ----------
-    source : the name of the table
-    """
+    """Return all that is known of a fit to the table `source` as plain lists, numbers and texts."""
     encoder, method = fit.model[:-1], fit.model[-1]
     X, y, s = task.part(fit.test)
     Z = encoder.transform(X)
@@ -60,7 +55,7 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[s
             "columns": encoder[0].describe().splitlines(),
             "notes": task.notes,
         },
-        "asked": {name: value for name, value in asdict(options).items() if name != "seed"},
+        "asked": asdict(options),
         "method": {"name": type(method).__name__, "gamma": method.gamma, "code_size": method.code_size},
         "certified": fit.certified,
         "refusal": fit.refusal,

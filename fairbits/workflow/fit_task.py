@@ -31,6 +31,7 @@ from fairbits.tables.task import Task
 from fairbits.workflow.option_words import audit_in_words, worded
 
 TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3
+SEED = 0  # of the split; the draws of a model never have one
 RIVALS = ("Parity", "HSIC")
 STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the rivals
 PATH = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # gammas to compare with a fixed one
@@ -49,7 +50,6 @@ class FitOptions:
     code_size: int = 12
     confidence: float = 0.95
     max_epochs: int = 40
-    seed: int = 0  # of the split; the draws of a model never have one
 
     def __post_init__(self) -> None:
         limits = self.max_disparity is not None or self.max_information is not None
@@ -108,8 +108,8 @@ def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None)
             yield
         on_step(steps.index(name), len(steps), name, 1.0)
 
-    rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=options.seed)
-    train, held = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=options.seed)
+    rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=SEED)
+    train, held = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=SEED)
     _check_parts(task, {"training": train, "calibration": held, "test": test})
     network: dict[str, Any] = {"groups": task.groups, "max_epochs": options.max_epochs}
     with warnings.catch_warnings(record=True) as caught, step("training"):
@@ -170,7 +170,7 @@ def _fit_limits(task: Task, method: Pipeline, rows: np.ndarray, held: np.ndarray
         confidence=options.confidence,
         gammas=GAMMAS,
         calibration_fraction=CALIBRATION_FRACTION,  # it splits the rows again, in the same way
-        random_state=options.seed,
+        random_state=SEED,
     )
     X, y, s = task.part(rows)
     try:

@@ -196,16 +196,10 @@ def audit_table(
     drop: Sequence[str] = (),
     **options: Any,
 ) -> tuple[list[Audit], list[str]]:
-    """Audit what the columns of a table reveal about its sensitive ones.
+    """Audit what the columns of a table reveal about its sensitive ones: all but `label` and `drop`, or `columns`.
 
-    Returns one audit for the crossed sensitive columns, or one for each where a crossing is too small, and notes.
-
-    Parameters
-    ----------
-    label : a column that is not part of what is audited
-    columns : what is audited, names or patterns such as bit*; all columns by default
-    drop : columns to leave out
-    options : of `audit`
+    `columns` are names or patterns such as bit*. Returns one audit for the crossed sensitive columns, or one for each
+    where a crossing is too small, and notes.
     """
     table.check_columns([*sensitive, *([] if label is None else [label]), *drop])
     chosen = {pattern: fnmatch.filter(table.names, pattern) for pattern in columns or ["*"]}
