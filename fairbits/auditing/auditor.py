@@ -146,7 +146,8 @@ def audit(
     if unmitigated is not None and y is None:
         raise InputError("Comparing with an unmitigated model needs labels.", remedy="Please pass y.")
     subject = read_subject(estimator_or_representation, X, draws, random_state)
-    model, n = subject.model, len(subject.views[subject.released])
+    model, (released, values) = subject.model, next(iter(subject.views.items()))
+    n = len(values)
     encoder = getattr(model, "group_encoder_", None)
     encoder = encoder or GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=n)
     groups = encoder.transform(sensitive_features, n_rows=n)
@@ -164,7 +165,7 @@ def audit(
     results, adversaries = [], []
     for s, title, names in columns:
         found = _probe(subject, s, title, probes, confidence, random_state)
-        best = max((r for r in found if r.view == subject.released), key=lambda r: r.proved_balanced_accuracy)
+        best = max((r for r in found if r.view == released), key=lambda r: r.proved_balanced_accuracy)
         reached = best.proved_balanced_accuracy
         adversaries.append(Adversary(title, reached, best.model, most.get(title), 1 / len(names)))
         results += found
@@ -202,11 +203,6 @@ class Subject:
     model: Any = None  # with predict_proba, for the task
     X: Any = None  # rows as the model sees them
     unavailable: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def released(self) -> str:
-        """The name of the view that is released."""
-        return next(iter(self.views))
 
 
 def read_subject(source: Any, X: Any, draws: int, random_state: int) -> Subject:
@@ -274,9 +270,7 @@ def _numbers(values: Any) -> np.ndarray:
     return numbers
 
 
-def _task(
-    subject: Subject, y: np.ndarray, groups: np.ndarray, confidence: float
-) -> tuple[dict[str, float], dict[str, tuple[float, float]]]:
+def _task(subject: Subject, y: np.ndarray, groups: np.ndarray, confidence: float) -> tuple[dict, dict]:
     """Return the scores, and intervals of accuracy and AUC: averaged over draws and of the one draw that is scored."""
     model, codes = subject.model, subject.views.get("one draw")
     labels = np.searchsorted(model.classes_, y)
@@ -304,9 +298,7 @@ def _leakage(subject: Subject, groups: np.ndarray, title: str, names: list[str],
     return Leakage(title, counts, share_entropy(rows / len(groups)), each, total, joint, lower)
 
 
-def _probe(
-    subject: Subject, groups: np.ndarray, title: str, probes: str, confidence: float, seed: int
-) -> list[ProbeResult]:
+def _probe(subject: Subject, groups: np.ndarray, title: str, probes: str, confidence: float, seed: int) -> list:
     """Run the probes on every view of at most so many rows; groups of a single row are left out."""
     rows = np.random.default_rng(seed).permutation(len(groups))
     if probes == "quick" and len(rows) > QUICK_ROWS:  # every so many of the rows, group by group

@@ -131,8 +131,7 @@ def _probe(name, Z, s, Z_test, s_test, confidence, together, n_permutations, ran
     """Train a probe and return its scores."""
     rng = np.random.default_rng([random_state, *name.encode()])
     seed = int(rng.integers(2**31))
-    posterior = _posterior(PROBES[name](seed), Z, s, Z_test)
-    shuffled = _posterior(PROBES[name](seed), Z, rng.permutation(s), Z_test)
+    posterior, shuffled = (_posterior(PROBES[name](seed), Z, known, Z_test) for known in (s, rng.permutation(s)))
     ranks = rankdata(one_vs_rest(posterior), axis=0)
     auc = macro_auc(ranks, s_test)
     auc_low, auc_high = auc_interval(one_vs_rest(posterior), s_test, confidence)

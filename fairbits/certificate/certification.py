@@ -17,12 +17,6 @@ from fairbits.errors import InputError, InputWarning
 
 ASYMPTOTIC_ROWS = 300  # fewer rows per group than this and the normal approximation falls short of its level
 LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small to certify
-
-COVERS = (
-    "With probability {confidence:g} over the calibration rows: for anyone who receives {release}, the rates of any "
-    "decision made from it differ between two groups by at most the stated disparity (total variation), and nobody "
-    "can guess the group with a balanced accuracy above the one stated."
-)
 DOES_NOT_COVER = (
     "more draws of the same person than stated, or the bits' probabilities, logits or earlier layers",
     "anyone who knows the random numbers of the release",
@@ -99,10 +93,14 @@ class Certificate:
                 f"Guaranteed with probability {self.confidence:g} over the calibration rows: {self.promise} The "
                 "numbers above are estimates for the chosen model, not part of the guarantee."
             )
-        text = COVERS.format(confidence=self.confidence, release=self.release_words)
         each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
         kind = ", total variation and balanced accuracy by a normal approximation" if self.asymptotic else ""
-        return f"{text} {each}{kind}. The information is at {self.prior}."
+        return (
+            f"With probability {self.confidence:g} over the calibration rows: for anyone who receives "
+            f"{self.release_words}, the rates of any decision made from it differ between two groups by at most the "
+            "stated disparity (total variation), and nobody can guess the group with a balanced accuracy above the one "
+            f"stated. {each}{kind}. The information is at {self.prior}."
+        )
 
     @property
     def does_not_cover(self) -> tuple[str, ...]:
@@ -112,16 +110,8 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain lists, numbers and texts, ready for JSON."""
-        return {
-            **asdict(self),
-            "bounds": [asdict(b) for b in self.bounds],
-            "total_variation": self.total_variation,
-            "balanced_accuracy": self.balanced_accuracy,
-            "information": self.information,
-            "within_labels": self.within_labels,
-            "covers": self.covers,
-            "does_not_cover": list(self.does_not_cover),
-        }
+        derived = ("total_variation", "balanced_accuracy", "information", "within_labels", "covers", "does_not_cover")
+        return {**asdict(self), **{name: getattr(self, name) for name in derived}}
 
     def __str__(self) -> str:
         lines = [f"Certificate, confidence {self.confidence:g}{' (asymptotic)' if self.asymptotic else ''}"]
@@ -253,14 +243,11 @@ def check_fresh(estimator: Any, X: Any) -> None:
     seen = getattr(estimator, "training_rows_", None)
     reason = seen and seen.come_back(row_hashes(np.asarray(X)), index_hashes(X))
     if reason:
-        warnings.warn(
-            TrainingRowsWarning(
-                f"These rows look like the rows the model was trained on or chosen by: {reason}. Certificates and "
-                "audits hold only for rows that played no part in that.",
-                remedy="Use rows that were kept apart.",
-            ),
-            stacklevel=4,
+        problem = (
+            f"These rows look like the rows the model was trained on or chosen by: {reason}. Certificates and audits "
+            "hold only for rows that played no part in that."
         )
+        warnings.warn(TrainingRowsWarning(problem, remedy="Use rows that were kept apart."), stacklevel=4)
 
 
 def column_titles(encoder: GroupEncoder) -> list[str]:
@@ -270,16 +257,15 @@ def column_titles(encoder: GroupEncoder) -> list[str]:
 
 def _strata(y: Any, n: int) -> list[tuple[Any, np.ndarray]]:
     """Return (None, all rows) and, with labels, (label, its rows) for each."""
-    everything: list[tuple[Any, np.ndarray]] = [(None, np.arange(n))]
     if y is None:
-        return everything
+        return [(None, np.arange(n))]
     y = np.asarray(y)
     if len(y) != n:
         raise InputError(f"y has {len(y)} values for {n} calibration rows.", remedy="Pass one per row.")
     if pd.isna(y).any():
         missing = int(pd.isna(y).sum())
         raise InputError(f"{missing} labels are missing.", remedy="Drop these rows, or certify without labels.")
-    return everything + [(label, np.flatnonzero(y == label)) for label in np.unique(y).tolist()]
+    return [(None, np.arange(n)), *((label, np.flatnonzero(y == label)) for label in np.unique(y).tolist())]
 
 
 def _read_prior(prior: Any, encoder: GroupEncoder) -> Tensor:
@@ -309,19 +295,12 @@ def _upper_bounds(
 
 def _check_rows(counts: np.ndarray, names: list[str], delta: float, asymptotic: bool) -> None:
     small = int(counts.argmin())
+    few = f"{names[small]!r} has {counts[small]}"
     if asymptotic and counts[small] < ASYMPTOTIC_ROWS:
-        raise InputError(
-            f"The normal approximation needs {ASYMPTOTIC_ROWS} calibration rows in every group; {names[small]!r} has "
-            f"{counts[small]}.",
-            remedy="Use asymptotic=False, which holds at any size.",
-        )
+        problem = f"The normal approximation needs {ASYMPTOTIC_ROWS} calibration rows in every group; {few}."
+        raise InputError(problem, remedy="Use asymptotic=False, which holds at any size.")
     alone = one_set_deviation(counts[[small]], 1.0, delta)
     if alone >= LARGE_DEVIATION:
-        warnings.warn(
-            SmallGroupWarning(
-                f"Group {names[small]!r} has {counts[small]} calibration rows, so few that they alone add "
-                f"{min(alone, 1):.2f} to the bound on the disparity.",
-                remedy="Calibrate on more rows, or merge groups.",
-            ),
-            stacklevel=3,
-        )
+        cost = f"{min(alone, 1):.2f} to the bound on the disparity"
+        problem = f"Group {few} calibration rows, so few that they alone add {cost}."
+        warnings.warn(SmallGroupWarning(problem, remedy="Calibrate on more rows, or merge groups."), stacklevel=3)

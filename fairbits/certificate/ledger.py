@@ -108,9 +108,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         `draws` is how many each person gets, `kind` a number for the kind of release.
         """
-        if not len(rows):
-            return
-        if not self._started:
+        if not self._started and len(rows):
             self._start()
         known = self._read(rows, codes.shape[1])
         new = _looked_up(rows, known)
@@ -154,8 +152,9 @@ class Ledger(AbstractContextManager["Ledger"]):
         return found[0], found[2]
 
     def _write(self, parts: Iterable[tuple[int, int, bytes]]) -> None:
-        rows = ((part, width, _checksum(part, width, content), content) for part, width, content in parts)
-        self._db.executemany("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", rows)
+        for part, width, content in parts:
+            row = part, width, _checksum(part, width, content), content
+            self._db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", row)
 
     def _damaged(self) -> InputError:
         return InputError(

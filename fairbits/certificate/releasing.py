@@ -150,9 +150,24 @@ def fitted_code(source: Any, X: Any) -> tuple[Any, Any]:
 class AlreadyReleasedError(InputError):
     """Some of the people have as many codes as the certificate covers."""
 
+    def __init__(self, people: int, rows: int, certified_draws: int, how: str):
+        self.people, self.rows, self.certified_draws = people, rows, certified_draws
+        who = f"All {rows:,} people" if people == rows > 1 else f"{people:,} of {rows:,} people"
+        codes, most = ("a code", "one") if certified_draws == 1 else ("codes", str(certified_draws))
+        super().__init__(
+            f"{who} already {'has' if people == 1 else 'have'} {codes} (recognised by {how}), and the certificate "
+            f"covers only {most} per person.",
+            remedy="Pass repeated='reuse' to get the same codes, or 'again' to draw new ones, which it does not cover.",
+        )
+
 
 class OtherReleaseError(InputError):
     """Codes cannot be reused: they were drawn for another kind of release."""
+
+    def __init__(self, people: int):
+        self.people = people
+        problem = f"{people:,} people have a code from another kind of release, which cannot be reused for this one."
+        super().__init__(problem, remedy="Pass the same draws, eps and coarse as before.")
 
 
 @dataclass(frozen=True)
@@ -272,14 +287,11 @@ def release_pieces(
         before = known["draws"].astype(np.int64)
         spent = int((before + what.draws > certified_draws).sum())
         if repeated == "refuse" and spent:
-            raise _already_released(spent, len(rows), certified_draws, how or "the values that the model reads")
+            raise AlreadyReleasedError(spent, len(rows), certified_draws, how or "the values that the model reads")
         kept = (before > 0) & (repeated == "reuse")
         others = int((known["kind"][kept] != kind).sum())
         if others:
-            problem = (
-                f"{others:,} people have a code from another kind of release, which cannot be reused for this one."
-            )
-            raise OtherReleaseError(problem, remedy="Pass the same draws, eps and coarse as before.")
+            raise OtherReleaseError(others)
         if kept.any():
             codes[kept] = what.unpacked(known["code"][kept], method.code_size)
         identical = number.duplicated(keep=False) | (ledger.find(number.to_numpy() + ODD)["draws"] > 0)
@@ -304,16 +316,6 @@ def repeats_apart(rows: pd.Series) -> np.ndarray:
     (7, 8, False)
     """
     return rows.to_numpy() + rows.groupby(rows).cumcount().to_numpy(np.uint64) * ODD  # modulo 2^64
-
-
-def _already_released(people: int, rows: int, certified_draws: int, how: str) -> AlreadyReleasedError:
-    who = f"All {rows:,} people" if people == rows > 1 else f"{people:,} of {rows:,} people"
-    have, most = "has" if people == 1 else "have", "one" if certified_draws == 1 else str(certified_draws)
-    codes = "a code" if certified_draws == 1 else "codes"
-    return AlreadyReleasedError(
-        f"{who} already {have} {codes} (recognised by {how}), and the certificate covers only {most} per person.",
-        remedy="Pass repeated='reuse' to get the same codes, or 'again' to draw new ones, which it does not cover.",
-    )
 
 
 def _recognised_by(rows: Any, names: pd.DataFrame | None, done: int) -> list[bytes]:

@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold
 from fairbits.errors import InputError
 from fairbits.estimators.fitting import number_cells
 from fairbits.information.sampling import code_information
-from fairbits.metrics.prediction import prediction_scores
+from fairbits.metrics.gaps import prediction_scores
 
 
 def held_out_scores(model: Any, X: Any, y: np.ndarray, s: np.ndarray, codes: Any = None) -> dict[str, float]:

@@ -12,7 +12,7 @@ from fairbits.estimators import fit_stack
 from fairbits.estimators.held_out import stratified_folds
 from fairbits.lab.tuning import Layers, Objective, Search, SearchRange, search
 from fairbits.lab.tuning.search_space import search_space
-from fairbits.metrics.prediction import prediction_scores
+from fairbits.metrics.gaps import prediction_scores
 
 SPACE = {"hidden_sizes": Layers((1, 2), (3, 5)), "learning_rate": SearchRange(1e-3, 1e-1, log=True)}
 

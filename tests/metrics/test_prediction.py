@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import accuracy_score, roc_auc_score
 
 from fairbits.metrics import UndefinedGapError, auc, group_pairwise_accuracy_gap
-from fairbits.metrics.prediction import prediction_scores
+from fairbits.metrics.gaps import prediction_scores
 
 LABELS = [np.array([0, 1]), np.array(["no", "yes"]), np.array(["a", "b", "c"])]
 

@@ -18,7 +18,7 @@ from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
 from fairbits.estimators.held_out import held_out_scores
 from fairbits.lab.tuning.search_space import Objective, distributions, settings_of
-from fairbits.metrics.prediction import prediction_scores
+from fairbits.metrics.gaps import prediction_scores
 from fairbits.storage import append_record, read_records
 
 STARTUP_TRIALS = 10  # chosen at random, before the sampler starts to learn
