@@ -38,7 +38,7 @@ def test_a_certified_model_brings_its_promise(tmp_path):
     assert found.verdict == CONFIRMED
     assert [(c.of, c.what) for c in found.compared] == [("code", "gap"), ("class", "gap")]
     released, _ = Files(tmp_path, tmp_path / "new.csv", tmp_path / "bits.csv").draw()
-    assert (len(released), released.covered) == (1000, True)
+    assert (len(released.codes), released.covered) == (1000, True)
 
 
 @VANISHED
