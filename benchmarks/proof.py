@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
@@ -23,11 +21,12 @@ from benchmarks.outcomes import RESULTS, Job, arguments, outcomes_of, publish
 from benchmarks.proof_tables import chosen, limits, tables
 from benchmarks.receivers import outcome, ten_classifiers
 from fairbits import BinaryMIClassifier, TableEncoder, VanillaClassifier
-from fairbits.auditing.intervals import auc_interval, macro_auc, one_vs_rest
+from fairbits.auditing.probes import auc_interval, one_vs_rest
 from fairbits.certificate import Certificate, certify
-from fairbits.certificate.deviations import one_set_deviation
+from fairbits.certificate.confidence_bounds import one_set_deviation
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
+from fairbits.metrics import auc
 
 FOLDER = RESULTS / "proof"
 LOADERS = {"adult": load_adult, "compas": load_compas, "bank": load_bank}
@@ -86,7 +85,7 @@ def receivers(job: Job) -> dict[str, Any]:
     }
     return {
         "rows": {"train": len(train), "calibration": len(held), "fresh": len(fresh)},
-        "label_auc": roc_auc_score(y[fresh], model.decode(code)[:, 1]),
+        "label_auc": auc(y[fresh], model.decode(code)[:, 1]),
         "bound": proof.total_variation,
         "cap": proof.balanced_accuracy,
         "bound_error": one_set_deviation(rows, 1.0, 0.05),
@@ -176,12 +175,12 @@ def probe(job: Job) -> dict[str, Any]:
     rows = []
     for model in adult_path("{}", tuple(job.gammas), job.seed):
         code, score = draw(model, X, rng), model.predict_proba(X)[:, 1]
-        aucs = {"label_auc": roc_auc_score(y, score), "drawn_auc": roc_auc_score(y, model.decode(code)[:, 1])}
+        aucs = {"label_auc": auc(y, score), "drawn_auc": auc(y, model.decode(code)[:, 1])}
         rows.append({"source": "code", "gamma": model.gamma, **aucs, **_probe(code, s, *halves)})
         rows.append({"source": "prediction", "gamma": model.gamma, **aucs, **_probe(score[:, None], s, *halves)})
     plain = VanillaClassifier(random_state=job.seed).fit(*train[:2], sensitive_features=train[2])
-    auc = roc_auc_score(y, plain.predict_proba(X)[:, 1])
-    rows.append({"source": "hidden layer", "label_auc": auc, **_probe(plain.transform(X), s, *halves)})
+    plain_auc = auc(y, plain.predict_proba(X)[:, 1])
+    rows.append({"source": "hidden layer", "label_auc": plain_auc, **_probe(plain.transform(X), s, *halves)})
     return {"probes": [*rows, {"source": "raw columns", **_probe(X, s, *halves)}]}
 
 
@@ -192,9 +191,9 @@ def _halves(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _probe(Z: np.ndarray, s: np.ndarray, train: np.ndarray, test: np.ndarray) -> dict[str, float]:
     trees = HistGradientBoostingClassifier(random_state=0).fit(Z[train], s[train])
-    scores = one_vs_rest(trees.predict_proba(Z[test]))
-    low, high = auc_interval(scores, s[test], 0.95)
-    return {"auc": macro_auc(rankdata(scores, axis=0), s[test]), "low": low, "high": high}
+    posterior = trees.predict_proba(Z[test])
+    low, high = auc_interval(one_vs_rest(posterior), s[test], 0.95)
+    return {"auc": auc(s[test], posterior), "low": low, "high": high}
 
 
 WORK = {"receivers": receivers, "choice": choice, "tightness": tightness, "slack": slack, "probe": probe}

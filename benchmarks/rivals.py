@@ -16,7 +16,7 @@ import fairbits.rivals
 from benchmarks.outcomes import RESULTS, Job, arguments, outcomes, outcomes_of, publish
 from fairbits.datasets import load_adult, load_compas
 from fairbits.estimators import fit_stack
-from fairbits.estimators.held_out import held_out_scores, stratified_folds
+from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
 
 FOLDER = RESULTS / "rivals"
 LOADERS = {"compas": load_compas, "adult": load_adult}

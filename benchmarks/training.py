@@ -1,6 +1,8 @@
 """Speed of training as ratios: a stack against one-at-a-time, one protected fit against a plain torch loop."""
 
 import statistics
+import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -13,8 +15,7 @@ from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import BinaryBernoulliClassifier
 from fairbits.information import neuronwise_penalty, weigh_groups
 from fairbits.nn import CodeNet
-from fairbits.training import Replica, Schedule, TrainingData
-from fairbits.training.loop import _Run
+from fairbits.training import Replica, Schedule, TrainingData, TrainingPlan, train
 
 EPOCHS = 6
 
@@ -43,10 +44,10 @@ def penalised(net: CodeNet, x, y, s) -> torch.Tensor:
     return 0.1 * leak + 0.9 * cross_entropy(out.logits, y) / np.log(2)
 
 
-def run_of(estimators, data, batch_size: int) -> _Run:
-    """Set up the training loop for these estimators, without the validation and the selection of a fit."""
+def epoch_pairs(estimators, data, batch_size: int, other: Callable[[], None]) -> list[tuple[float, float]]:
+    """Train estimators as one stack, with hardly any validation; return the seconds of each epoch and of the other."""
     x, y, s = data
-    first = estimators[0]
+    first, pairs, start = estimators[0], [], 0.0
     first.groups_, first.classes_ = [["a", "b"]], np.array([0, 1])
     rows = torch.arange(len(x))
     replicas = [
@@ -59,38 +60,36 @@ def run_of(estimators, data, batch_size: int) -> _Run:
         )
         for i, e in enumerate(estimators)
     ]
-    table = TrainingData(x, y, s, torch.ones(len(x)), s[:, 0], s[:, 0])
-    schedule = Schedule(batch_size=batch_size)
-    return _Run(replicas, table, first.loss, first.evaluate, schedule, first.prepare, select=None, opponent=None)
+    table, length = TrainingData(x, y, s, torch.ones(len(x)), s[:, 0], s[:, 0]), Schedule(min_steps=0)
+    how = {"batch_size": batch_size, "max_epochs": EPOCHS, "schedule": length, "prepare": first.prepare}
+
+    def alternate(*_) -> None:
+        nonlocal start
+        pairs.append((time.perf_counter() - start, seconds(other)))
+        start = time.perf_counter()
+
+    train(replicas, table, TrainingPlan(loss=first.loss, evaluate=first.evaluate, **how), on_epoch=alternate)
+    return pairs[1:]
 
 
 def stack_ratio(size: int) -> float:
     """Models per second of a stack over those of the eager loop (COMPAS, batch 175, 3 layers of 20)."""
     data = encoded(load_compas())
-    settings = {"hidden_sizes": (20, 20), "code_size": 20}
     net = CodeNet(data[0].shape[1], (20, 20), 20, 2)
-    eager_epochs(net, penalised, data, 175, 1)
-    run = run_of([BinaryBernoulliClassifier(**settings) for _ in range(size)], data, 175)
-    run._train_epoch(0)
-    pairs = [
-        (seconds(eager_epochs, net, penalised, data, 175, 1), seconds(run._train_epoch, epoch))
-        for epoch in range(1, EPOCHS)
-    ]
-    return statistics.median(size * one / stacked for one, stacked in pairs)
+    stack = [BinaryBernoulliClassifier(hidden_sizes=(20, 20), code_size=20) for _ in range(size)]
+    pairs = epoch_pairs(stack, data, 175, lambda: eager_epochs(net, penalised, data, 175, 1))
+    return statistics.median(size * one / stacked for stacked, one in pairs)
 
 
 def fit_ratio(**adam) -> float:
     """Seconds of BinaryBernoulli's training steps over those of a plain MLP without penalty (Adult, batch 256)."""
     data = encoded(load_adult())
     mlp = nn.Sequential(nn.Linear(data[0].shape[1], 64), nn.ReLU(), nn.Linear(64, 8), nn.Sigmoid(), nn.Linear(8, 2))
-    run = run_of([BinaryBernoulliClassifier()], data, 256)
 
-    def plain():
+    def plain() -> None:
         eager_epochs(mlp, lambda net, x, y, s: cross_entropy(net(x), y), data, 256, 1, **adam)
 
-    plain()
-    run._train_epoch(0)
-    pairs = [(seconds(run._train_epoch, epoch), seconds(plain)) for epoch in range(1, EPOCHS)]
+    pairs = epoch_pairs([BinaryBernoulliClassifier()], data, 256, plain)
     return statistics.median(ours / theirs for ours, theirs in pairs)
 
 

@@ -21,7 +21,7 @@ from .estimators.vanilla import VanillaClassifier as VanillaClassifier
 from .modelfile.onnx_export import export_onnx as export_onnx
 from .modelfile.save_and_load import load as load
 from .modelfile.save_and_load import save as save
-from .modelfile.sealed_files import ModelFileError as ModelFileError
+from .modelfile.sealed_folder import ModelFileError as ModelFileError
 from .rivals.adversarial import AdversarialClassifier as AdversarialClassifier
 from .rivals.end import EnDClassifier as EnDClassifier
 from .rivals.hsic import HSICClassifier as HSICClassifier

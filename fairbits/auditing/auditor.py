@@ -15,8 +15,7 @@ from fairbits.certificate.certification import CodedRows, check_fresh, column_ti
 from fairbits.certificate.releasing import binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
-from fairbits.estimators.concerns import worse_than_unmitigated
-from fairbits.estimators.held_out import held_out_scores
+from fairbits.estimators.diagnostics import held_out_scores, worse_than_unmitigated
 from fairbits.information import information_sandwich, neuronwise_information, share_entropy
 
 MOST_CATEGORIES = 256

@@ -3,11 +3,12 @@
 import warnings
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from fairbits.certificate.confidence_bounds import Estimates, estimates, information_bound, one_set_deviation
@@ -17,6 +18,7 @@ from fairbits.errors import InputError, InputWarning
 
 ASYMPTOTIC_ROWS = 300  # fewer rows per group than this and the normal approximation falls short of its level
 LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small to certify
+Bound = Annotated[float, Field(ge=0, le=1)]
 DOES_NOT_COVER = (
     "more draws of the same person than stated, or the bits' probabilities, logits or earlier layers",
     "anyone who knows the random numbers of the release",
@@ -32,10 +34,10 @@ class GroupBounds:
     """Upper confidence bounds for one sensitive column, among all rows or those of one label."""
 
     column: str
-    label: Any  # None: all rows
+    label: bool | int | float | str | None  # None: all rows
     rows: dict[str, int]  # per group
-    total_variation: float
-    balanced_accuracy: float
+    total_variation: Bound
+    balanced_accuracy: Bound
     information: float  # bits
     estimated_total_variation: float  # of the calibration rows themselves; an upper limit where codes were drawn
     estimated_information: float
@@ -45,7 +47,7 @@ class GroupBounds:
 class Certificate:
     """What held-out rows prove about everyone who receives the code."""
 
-    confidence: float
+    confidence: Annotated[float, Field(gt=0, lt=1)]
     bounds: tuple[GroupBounds, ...]
     release: dict[str, Any]
     release_words: str

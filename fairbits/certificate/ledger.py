@@ -84,7 +84,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             self._db.execute("COMMIT" if self._started else "ROLLBACK")  # an empty file stays empty
         except sqlite3.ProgrammingError:
             raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's own message may be damaged, too
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code == sqlite3.SQLITE_BUSY:
                 problem = f"Another program is releasing codes with this model right now ({self.path})."
@@ -147,7 +147,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def _content(self, part: int) -> tuple[int, bytes]:
         found = self._db.execute("SELECT width, checksum, content FROM parts WHERE part = ?", (part,)).fetchone()
-        if found is None or not isinstance(found[2], bytes) or found[1] != _checksum(part, found[0], found[2]):
+        if tuple(map(type, found or ())) != (int, int, bytes) or found[1] != _checksum(part, found[0], found[2]):
             raise self._damaged()
         return found[0], found[2]
 

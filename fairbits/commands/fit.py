@@ -49,7 +49,7 @@ def fit(
     import torch
 
     from fairbits.modelfile import save
-    from fairbits.report.report_folder import write_report
+    from fairbits.report.page import write_report
     from fairbits.report.wording import model_card, summary
     from fairbits.storage import replace_file
     from fairbits.tables.task import make_task

@@ -7,7 +7,6 @@ from typing import Annotated
 from typer import Argument, Option
 
 from fairbits.commands.terminal import AsJson
-from fairbits.errors import MissingExtraError
 from fairbits.storage import file_errors
 
 
@@ -17,14 +16,12 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write report.html again from the records in a folder."""
-    from fairbits.report.report_folder import write_report
+    from fairbits.report.page import write_report
 
     with file_errors(output or folder):
         if (folder / "records.jsonl").exists() and not (folder / "audit.json").exists():
-            try:
-                from fairbits.lab.paper_page import write_lab_report
-            except ImportError:
-                raise MissingExtraError("report.html", "report") from None
+            from fairbits.lab.paper import write_lab_report
+
             written = write_lab_report(folder, output)
         else:
             written = [write_report(folder, output)]

@@ -1,12 +1,14 @@
-"""Columns of pandas, polars, pyarrow and numpy tables: as numbers with NaN, or as codes with text labels."""
+"""Columns of pandas, polars, pyarrow and numpy tables, and what `TableEncoder` learns about each of them."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 from pandas.api import types
+from pydantic import Field
 
 from fairbits.errors import InputError, InputTypeError
 
@@ -101,14 +103,9 @@ def as_numbers(values: Any) -> np.ndarray:
     >>> as_numbers(np.array([1, None, "2.5"], dtype=object))
     array([1. , nan, 2.5])
     """
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        return values.astype(np.float64, copy=False)
-    if isinstance(values, pd.Series) and types.is_numeric_dtype(values.dtype):
-        return values.to_numpy(dtype=np.float64, na_value=np.nan)
-    present = ~np.asarray(pd.isna(values))
-    numbers = np.full(len(values), np.nan)
-    numbers[present] = np.asarray(values, dtype=object)[present].astype(np.float64)
-    return numbers
+    if column_kind(values) == "date":
+        raise InputError("could not convert dates to numbers")
+    return pd.Series(values).to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def as_microseconds(values: Any) -> np.ndarray:
@@ -137,18 +134,149 @@ def as_codes(values: Any) -> tuple[np.ndarray, Any]:
     return pd.factorize(values)
 
 
+def label_places(values: Any, labels: Sequence[str], *, unseen: int = -1, missing: int = -1) -> np.ndarray:
+    """Return the place of each value among the labels.  (n,)
+
+    >>> label_places(np.array(["b", None, "a", "c"], dtype=object), ["a", "b"], unseen=2).tolist()
+    [1, -1, 0, 2]
+    """
+    codes, distinct = as_codes(values)
+    places = {text: i for i, text in enumerate(labels)}
+    return np.array([places.get(label(v), unseen) for v in distinct] + [missing], dtype=np.int64)[codes]
+
+
 def label(value: Any) -> str:
     """Return the text of one value; whole floats as integers, so that 1 and 1.0 are one category.
 
     >>> label(1.0), label(0.5), label(True), label("x")
     ('1', '0.5', 'True', 'x')
     """
-    if isinstance(value, str):
-        return str(value)
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if not types.is_scalar(value):
-        found = f"found a {type(value).__name__}: {value!r}"
-        raise InputTypeError(f"each cell argument must be a string or a number, {found}.")
+        problem = f"each cell argument must be a string or a number, found a {type(value).__name__}: {value!r}."
+        raise InputTypeError(problem)
     whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
     return str(int(value)) if whole else str(value)
+
+
+class DroppedColumn(Exception):
+    """Why a column is left out; `TableEncoder.fit` catches it."""
+
+
+@dataclass(frozen=True)
+class NumberFeature:
+    """A number, or a date or duration in seconds, scaled: (x - center) / scale; `fill` replaces what is not finite.
+
+    A `scale` of 0 is a column with one value and gaps: only the missing-indicator is written.
+    """
+
+    kind: Literal["number", "date"]
+    center: float
+    scale: Annotated[float, Field(ge=0)]
+    fill: float
+    indicator: bool
+
+    @classmethod
+    def fit(cls, values: Any, rules: Any) -> Self:
+        """Learn a column by the `impute` of an encoder."""
+        kind: Literal["number", "date"] = "date" if column_kind(values) == "date" else "number"
+        x = _seconds_or_numbers(kind, values)
+        seen = x[np.isfinite(x)]
+        if not len(seen):
+            raise DroppedColumn("no value: every row is missing or infinite")
+        low, high, gaps = seen.min(), seen.max(), len(seen) < len(x)
+        # The middle and the half-range first: no overflow at the ends of float64, and exactly 0 for a constant.
+        half = high / 2 - low / 2
+        z = (seen - (low + half)) / half if half else np.zeros(1)  # within [-1, 1]
+        center, scale = float(low + half + half * z.mean()), float(half * z.std())
+        if scale == 0 and not gaps:
+            raise DroppedColumn(f"constant: {label(center)} in every row")
+        as_many = len(seen) >= 100 and high - low == len(seen) - 1  # as rows: are they 5, 6, 7, ... in some order?
+        if as_many and np.array_equal(np.sort(seen), np.arange(low, high + 1)):
+            raise DroppedColumn(f"identifier: the numbers {label(low)} to {label(high)}, each once")
+        fill = center if rules.impute == "mean" else float(np.median(seen))
+        return cls(kind, center, scale, fill, indicator=gaps)
+
+    @property
+    def suffixes(self) -> list[str]:
+        return [""] * (self.scale > 0) + [" (missing)"] * self.indicator
+
+    def write(self, values: Any, out: np.ndarray) -> None:
+        x = _seconds_or_numbers(self.kind, values)
+        seen = np.isfinite(x)
+        if self.indicator:
+            out[:, -1] = ~seen
+        if self.scale > 0:
+            limit = np.finfo(out.dtype).max
+            with np.errstate(over="ignore"):
+                out[:, 0] = np.clip((np.where(seen, x, self.fill) - self.center) / self.scale, -limit, limit)
+
+    def describe(self) -> str:
+        mean, fill, spread = f"{self.center:g}", f"{self.fill:g}", f"{self.scale:g}"
+        if self.kind == "date":
+            mean, fill = (str(np.datetime64(int(x), "s").astype("datetime64[D]")) for x in (self.center, self.fill))
+            spread = f"{self.scale / 86_400:.1f} days"
+        gaps = f", missing as {fill} and marked" if self.indicator else ""
+        return f"{self.kind}, mean {mean}, standard deviation {spread}{gaps}"
+
+
+def _seconds_or_numbers(kind: str, values: Any) -> np.ndarray:
+    now = column_kind(values)
+    if kind == "number" and now == "date":
+        raise InputError("held numbers in fit and holds dates now.", remedy="Pass numbers again.")
+    if kind == "date" and now != "date" and not pd.isna(values).all():
+        raise InputError("held dates in fit and does not now.", remedy="Use pandas.to_datetime first.")
+    return as_numbers(values) if kind == "number" else as_microseconds(values) / 1e6
+
+
+@dataclass(frozen=True)
+class CategoryFeature:
+    """One-hot texts, then `(other)` for the merged rare ones, then `(missing)`, each only if fit saw any.
+
+    Texts unseen in fit count as `(other)` where it exists and are all zeros where it does not. Merged texts
+    are not kept: a model file should not carry the rare values of the people it was trained on.
+    """
+
+    kind: Literal["category"]
+    categories: list[str]
+    other: bool
+    missing: bool
+
+    @classmethod
+    def fit(cls, values: Any, rules: Any) -> Self:
+        """Learn a column by the `max_categories` and `identifier_share` of an encoder."""
+        codes, distinct = as_codes(values)
+        seen = int(np.count_nonzero(codes >= 0))
+        if not seen:
+            raise DroppedColumn("no value: every row is missing")
+        share = np.inf if rules.identifier_share is None else rules.identifier_share
+        if len(distinct) > rules.max_categories and len(distinct) >= share * seen:
+            raise DroppedColumn(f"identifier: {len(distinct)} distinct values in {seen} rows")
+        counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
+        counts = pd.Series(counts, index=[label(v) for v in distinct], dtype=np.int64).groupby(level=0).sum()
+        missing = seen < len(codes)
+        if len(counts) == 1 and not missing:
+            raise DroppedColumn(f"constant: {counts.index[0]!r} in every row")
+        other = len(counts) > rules.max_categories
+        if other:  # equal counts stay in alphabetical order, so that the choice does not depend on row order
+            counts = counts.sort_values(ascending=False, kind="stable")[: rules.max_categories - 1]
+        return cls("category", sorted(map(str, counts.index)), other, missing)
+
+    @property
+    def suffixes(self) -> list[str]:
+        return ["=" + c for c in self.categories] + ["=(other)"] * self.other + ["=(missing)"] * self.missing
+
+    def write(self, values: Any, out: np.ndarray) -> None:
+        unseen, missing = len(self.categories) if self.other else -1, out.shape[1] - 1 if self.missing else -1
+        place = label_places(values, self.categories, unseen=unseen, missing=missing)
+        rows = np.flatnonzero(place >= 0)
+        out[rows, place[rows]] = 1
+
+    def describe(self) -> str:
+        rare = ", rare ones merged" if self.other else ""
+        return f"category, {len(self.categories)} kept{rare}{', missing is one more' if self.missing else ''}"
+
+
+Feature = NumberFeature | CategoryFeature
+FEATURES: dict[str, type[Feature]] = {"category": CategoryFeature, "date": NumberFeature, "number": NumberFeature}

@@ -1,20 +1,39 @@
-"""Groups from one or more sensitive columns, crossed or each on its own."""
+"""Sensitive columns become group numbers 0..K-1 with names, crossed or each on its own."""
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Self
 
+import narwhals as nw
 import numpy as np
+import pandas as pd
 from sklearn.exceptions import NotFittedError
 
-from fairbits.encoding.columns import ColumnsMismatchError
-from fairbits.encoding.sensitive import (
-    SensitiveColumn,
-    UnseenGroupError,
-    check_length,
-    default_names,
-    sensitive_columns,
+from fairbits.encoding.columns import (
+    ColumnsMismatchError,
+    absent,
+    as_codes,
+    as_frame,
+    as_numbers,
+    column_kind,
+    label,
+    label_places,
+    one_column,
 )
-from fairbits.errors import InputError
+from fairbits.errors import InputError, InputTypeError, InputWarning
+
+MAX_LABELS = 50
+
+
+class UnseenGroupError(InputError):
+    """Rows belong to a group that fit did not see: `group` of `column`, one of `rows` rows of unseen groups."""
+
+    def __init__(self, column: str, group: str, rows: int, remedy: str):
+        about = f"Group {group!r} of the sensitive column {column!r} was unseen in fit"
+        super().__init__(f"{about} ({rows} rows of unseen groups).", remedy=remedy)
+        self.column, self.group, self.rows = column, group, rows
 
 
 class SmallGroupError(InputError):
@@ -25,13 +44,151 @@ class SmallGroupError(InputError):
         self.group, self.column, self.rows, self.least = group, column, rows, least
 
 
+class BinnedSensitiveFeaturesWarning(InputWarning):
+    """A sensitive `column` with `distinct` different numbers was cut at its quantiles into groups, the `labels`."""
+
+    def __init__(self, column: str, distinct: int, labels: list[str]):
+        about = f"The sensitive column {column!r} has {distinct} distinct numbers and was cut at its quantiles into"
+        remedy = "To choose the groups yourself, pass categories, such as pandas.cut(values, edges).astype(str)."
+        super().__init__(f"{about} {', '.join(labels)}.", remedy=remedy)
+        self.column, self.distinct, self.labels = column, distinct, labels
+
+
+def default_names(n_columns: int) -> list[str]:
+    """Return the names given to columns that come without: `sensitive_features`, or `s0`, `s1`, ..."""
+    return ["sensitive_features"] if n_columns == 1 else [f"s{i}" for i in range(n_columns)]
+
+
+def sensitive_columns(sensitive_features: Any, n_rows: int | None = None) -> dict[str, Any]:
+    """Return the columns of a 1-d or 2-d array, list, Series, frame or dict by name, all of `n_rows` values.
+
+    >>> list(sensitive_columns({"sex": ["F", "M"], "age": [20, 30]})), list(sensitive_columns(["F", "M"]))
+    (['sex', 'age'], ['sensitive_features'])
+    """
+    if sensitive_features is None or isinstance(sensitive_features, str):
+        about = {"argument": "sensitive_features", "value": sensitive_features}
+        raise InputTypeError("is not a column.", **about, remedy="Pass one value per row.")
+    frame = as_frame(sensitive_features)
+    if isinstance(sensitive_features, Mapping):
+        pairs = [(key, one_column(values)) for key, values in sensitive_features.items()]
+    elif isinstance(frame, nw.DataFrame):
+        pairs = [(name, one_column(frame[:, i])) for i, name in enumerate(frame.columns)]
+    else:
+        values = one_column(sensitive_features)
+        if values.ndim not in (1, 2):
+            problem = f"The sensitive columns have the shape {values.shape}."
+            raise InputError(problem, remedy="Pass (n,) or (n, columns).")
+        parts, name = [values] if values.ndim == 1 else list(values.T), getattr(sensitive_features, "name", None)
+        pairs = list(zip(default_names(len(parts)) if name in (None, "") else [name], parts, strict=True))
+    columns = {str(name): values for name, values in pairs}
+    if not columns or len(columns) < len(pairs):
+        found = [str(name) for name, _ in pairs]
+        raise InputError(f"The sensitive columns are {found}.", remedy="Pass one or more, each name once.")
+    wanted = len(pairs[0][1]) if n_rows is None else n_rows
+    if wanted == 0:
+        raise InputError("The sensitive columns have 0 rows.", remedy="Pass one value per row of X.")
+    for name, values in columns.items():
+        if len(values) != wanted:
+            problem = f"The sensitive column {name!r} has {len(values)} values for {wanted} rows."
+            raise InputError(problem, remedy="Pass the values themselves, one per row of X, not names of columns.")
+    return columns
+
+
+def quantile_edges(x: np.ndarray, n_bins: int) -> list[float]:
+    """Return the edges of at most `n_bins` bins [a, b) of about equal size, cut at values of `x`.
+
+    Ties never straddle a cut; where they swallow all quantiles two bins remain.
+
+    >>> quantile_edges(np.arange(8.0), 4), quantile_edges(np.array([0, 0, 0, 0, 5, 9.0]), 2)
+    ([0.0, 2.0, 4.0, 6.0, 7.0], [0.0, 5.0, 9.0])
+    """
+    cuts = np.quantile(x, np.arange(1, n_bins) / n_bins, method="higher")
+    above_lowest = x[x > x.min()].min()
+    return [float(edge) for edge in (x.min(), *np.unique(np.maximum(cuts, above_lowest)), x.max())]
+
+
+def bin_labels(edges: list[float]) -> list[str]:
+    """Return the names of bins, with edges to 6 digits unless that makes two alike."""
+    texts = [label(edge) if abs(edge) < 1e9 and edge.is_integer() else f"{edge:.6g}" for edge in edges]
+    return intervals(texts if len(set(texts[:-1])) == len(edges) - 1 else [repr(edge) for edge in edges])
+
+
+def intervals(texts: list[str]) -> list[str]:
+    """Return `[a, b)` between each two edges, the last one closed.
+
+    >>> intervals(["1960", "1970", "1980"])
+    ['[1960, 1970)', '[1970, 1980]']
+    """
+    pairs = [f"[{low}, {high}" for low, high in pairwise(texts)]
+    return [f"{pair})" for pair in pairs[:-1]] + [f"{pairs[-1]}]"]
+
+
+@dataclass(frozen=True)
+class SensitiveColumn:
+    """One sensitive column: the labels of its values, and the edges if its numbers were binned."""
+
+    name: str
+    labels: list[str]
+    edges: list[float] | None = None
+
+    @classmethod
+    def fit(cls, name: str, values: Any, rules: Any) -> Self:
+        """Learn a column by the `n_bins` and `max_values` of an encoder."""
+        check_complete(name, values)
+        if column_kind(values) == "number":
+            distinct = np.sort(pd.unique(x := as_numbers(values)))
+            if len(distinct) > rules.max_values:
+                column = cls(name, bin_labels(edges := quantile_edges(x, rules.n_bins)), edges)
+                warnings.warn(BinnedSensitiveFeaturesWarning(name, len(distinct), column.labels), stacklevel=4)
+                return column
+            labels = [label(v) for v in distinct]
+        else:
+            labels = sorted({label(v) for v in as_codes(values)[1]})
+        if len(labels) > MAX_LABELS:
+            some = f"{len(labels)} distinct values ({', '.join(labels[:3])}, ...)"
+            problem = f"The sensitive column {name!r} has {some}, more than {MAX_LABELS} groups."
+            raise InputError(problem, remedy="Merge them into fewer, or leave the column out if it identifies people.")
+        return cls(name, labels)
+
+    def codes(self, values: Any) -> np.ndarray:
+        """Return 0..K-1 per row; numbers beyond the outer edges belong to the outer bins."""
+        check_complete(self.name, values)
+        if self.edges is not None:
+            try:
+                return np.searchsorted(self.edges[1:-1], as_numbers(values), side="right")
+            except ValueError as error:
+                problem = f"The sensitive column {self.name!r} held numbers in fit: {error}."
+                raise InputError(problem, remedy="Pass numbers again.") from error
+        place = label_places(values, self.labels)
+        unseen = np.flatnonzero(place < 0)
+        if len(unseen):
+            remedy = f"Known are {self.labels}: merge it into one of them, drop its rows, or fit with it."
+            raise UnseenGroupError(self.name, label(pd.Series(values).iloc[unseen[0]]), len(unseen), remedy)
+        return place
+
+    def titled(self, code: int) -> str:
+        """Return `sex=Female` or `age in [17, 28)`."""
+        return f"{self.name}{'=' if self.edges is None else ' in '}{self.labels[code]}"
+
+    def group_names(self) -> list[str]:
+        """Return the names of the groups this column makes on its own."""
+        return self.labels if self.edges is None else [self.titled(code) for code in range(len(self.labels))]
+
+
+def check_complete(name: str, values: Any) -> None:
+    """Raise if a sensitive column has missing values or infinite numbers."""
+    if missing := int(np.count_nonzero(absent(values))):
+        problem = f"The sensitive column {name!r} is missing (or infinite) in {missing} of {len(values)} rows."
+        raise InputError(problem, remedy="Drop these rows or give them a category of their own, such as 'unknown'.")
+
+
 @dataclass(eq=False)
 class GroupEncoder:
     """Encode `sensitive_features` as group numbers 0..K-1.
 
-    Accepts 1-d and 2-d arrays, lists, columns and frames of pandas, polars and pyarrow, and dicts of columns.
-    A column of numbers with more than `max_values` distinct ones is cut at its quantiles, with a warning that
-    states the bins. Missing values, a single group, and groups under `min_group_size` raise InputError.
+    Accepts 1-d and 2-d arrays, lists, columns and frames of pandas, polars and pyarrow, and dicts of columns. A column
+    of numbers with more than `max_values` distinct ones is cut at its quantiles, with a warning that states the bins.
+    Missing values, a single group, and groups under `min_group_size` raise InputError.
 
     Parameters
     ----------
@@ -64,15 +221,11 @@ class GroupEncoder:
     def fit(self, sensitive_features: Any, *, n_rows: int | None = None) -> Self:
         """Learn the groups; if you pass `n_rows`, every column must have so many values."""
         self._check_parameters()
-        columns = sensitive_columns(sensitive_features)
-        check_length(columns, n_rows)
-        limits = {"n_bins": self.n_bins, "max_values": self.max_values}
-        self.levels_ = [SensitiveColumn.fit(name, values, **limits) for name, values in columns.items()]
-        codes = self._column_codes(columns)
-        self.cells_ = None
-        if self.groups == "intersection":
-            self.cells_ = np.unique(np.ravel_multi_index(tuple(codes.T), self._shape))
-        self.sizes_ = [np.bincount(c).tolist() for c in self._group_codes(codes).T]
+        columns = sensitive_columns(sensitive_features, n_rows)
+        self.levels_ = [SensitiveColumn.fit(name, values, self) for name, values in columns.items()]
+        numbers = self._numbers(columns)
+        self.sizes_ = [np.unique(column, return_counts=True)[1].tolist() for column in numbers.T]
+        self.cells_ = np.unique(numbers) if self.groups == "intersection" else None
         self._check_sizes()
         return self
 
@@ -80,9 +233,22 @@ class GroupEncoder:
         """Return int64 codes (n, C): C = 1 for "intersection", the number of columns for "each"."""
         if not hasattr(self, "levels_"):
             raise NotFittedError("GroupEncoder has not learnt any groups yet; call fit first")
-        columns = self._matched(sensitive_columns(sensitive_features))
-        check_length(columns, n_rows)
-        return self._group_codes(self._column_codes(columns))
+        columns, own = sensitive_columns(sensitive_features, n_rows), self.columns_
+        unnamed, found = default_names(len(own)), list(columns)
+        if set(found) != set(own):  # then take unnamed columns by position
+            if len(found) != len(own) or unnamed not in (found, own):
+                problem = f"The sensitive columns are {found}; fit had {own}."
+                raise ColumnsMismatchError(problem, found=found, fitted=own, remedy="Pass the columns of fit.")
+            columns = dict(zip(own, columns.values(), strict=True))
+        numbers = self._numbers(columns)
+        if self.cells_ is None:
+            return numbers
+        places = np.searchsorted(self.cells_, numbers).clip(max=len(self.cells_) - 1)
+        unseen = numbers[self.cells_[places] != numbers]
+        if len(unseen):
+            remedy = "Drop these rows, merge categories, or fit with groups='each'."
+            raise UnseenGroupError(" x ".join(own), self._crossed_name(unseen[0]), len(unseen), remedy)
+        return places
 
     @property
     def columns_(self) -> list[str]:
@@ -105,12 +271,9 @@ class GroupEncoder:
         >>> GroupEncoder.from_state(encoder.state()).transform(["M"]).tolist()
         [[1]]
         """
-        return {
-            "parameters": asdict(self),
-            "levels": [asdict(level) for level in self.levels_],
-            "cells": None if self.cells_ is None else self.cells_.tolist(),
-            "sizes": self.sizes_,
-        }
+        cells = None if self.cells_ is None else self.cells_.tolist()
+        levels = [asdict(level) for level in self.levels_]
+        return {"parameters": asdict(self), "levels": levels, "cells": cells, "sizes": self.sizes_}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -126,34 +289,14 @@ class GroupEncoder:
     def _shape(self) -> tuple[int, ...]:
         return tuple(len(level.labels) for level in self.levels_)
 
-    def _column_codes(self, columns: dict[str, Any]) -> np.ndarray:
-        return np.column_stack([level.codes(columns[level.name]) for level in self.levels_]).astype(np.int64)
+    def _numbers(self, columns: dict[str, Any]) -> np.ndarray:
+        """Return the codes of every column (n, columns), or of the combinations among all that are possible (n, 1)."""
+        codes = np.column_stack([level.codes(columns[level.name]) for level in self.levels_]).astype(np.int64)
+        return codes if self.groups == "each" else np.ravel_multi_index(tuple(codes.T), self._shape)[:, None]
 
     def _crossed_name(self, cell: int) -> str:
         codes = np.unravel_index(cell, self._shape)
         return ", ".join(level.titled(int(code)) for level, code in zip(self.levels_, codes, strict=True))
-
-    def _group_codes(self, codes: np.ndarray) -> np.ndarray:
-        if self.cells_ is None:
-            return codes
-        crossed = np.ravel_multi_index(tuple(codes.T), self._shape)
-        places = np.searchsorted(self.cells_, crossed).clip(max=len(self.cells_) - 1)
-        unseen = crossed[self.cells_[places] != crossed]
-        if len(unseen):
-            remedy = "Drop these rows, merge categories, or fit with groups='each'."
-            raise UnseenGroupError(" x ".join(self.columns_), self._crossed_name(unseen[0]), len(unseen), remedy)
-        return places[:, None]
-
-    def _matched(self, columns: dict[str, Any]) -> dict[str, Any]:
-        """Return the columns under their names of fit; unnamed ones are taken by position."""
-        unnamed, own = default_names(len(self.levels_)), self.columns_
-        if set(columns) == set(own):
-            return columns
-        if len(columns) == len(unnamed) and unnamed in (list(columns), own):
-            return dict(zip(own, columns.values(), strict=True))
-        found = list(columns)
-        problem = f"The sensitive columns are {found}; fit had {own}."
-        raise ColumnsMismatchError(problem, found=found, fitted=own, remedy="Pass the columns of fit.")
 
     def _check_parameters(self) -> None:
         if self.groups not in ("intersection", "each"):
@@ -168,10 +311,8 @@ class GroupEncoder:
         titles = [" x ".join(self.columns_)] if crossed else self.columns_
         for title, names, sizes in zip(titles, self.names_, self.sizes_, strict=True):
             if len(names) < 2:
-                raise InputError(
-                    f"The sensitive column {title!r} has only one group, {names[0]!r}.",
-                    remedy="Pass rows of two or more groups, or leave the column out.",
-                )
+                problem = f"The sensitive column {title!r} has only one group, {names[0]!r}."
+                raise InputError(problem, remedy="Pass rows of two or more groups, or leave the column out.")
             small = int(np.argmin(sizes))
             if sizes[small] < self.min_group_size:
                 each = "Use groups='each' (every column on its own), merge" if crossed else "Merge"

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 
 from fairbits.encoding.columns import array_of, as_codes, as_frame, as_numbers, column_kind, one_column, take_rows
-from fairbits.encoding.sensitive import MAX_LABELS, check_length, default_names, sensitive_columns
+from fairbits.encoding.group_encoder import MAX_LABELS, default_names, sensitive_columns
 
 SAMPLE_ROWS = 2_000
 MARGIN = 0.05  # more rows than chance explains, on top of three standard deviations
 RUN = 8  # rows in a row whose content is compared, where rows have no labels
 FEWEST_ROWS = 10  # below, two columns of distinct numbers are in the same order too easily
+ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it modulo 2^64 keeps different hashes different
 
 
 class Overlap(NamedTuple):
@@ -34,9 +35,8 @@ class Overlap(NamedTuple):
 def sensitive_in_table(X: Any, sensitive_features: Any) -> list[Overlap]:
     """Return the columns of X that are named as, one-to-one with, or mark one value of a sensitive column.
 
-    Columns without names are called by their position; missing values count as a value. A sensitive column
-    that hardly repeats is one-to-one with every other such column: of these only numbers in the same or the
-    reverse order are returned.
+    Columns without names are called by their position; missing values count as a value. A sensitive column that hardly
+    repeats is one-to-one with every other such column: of these only numbers in the same or reverse order are returned.
 
     >>> table = pd.DataFrame({"gender": [0, 1, 0, 1], "age": [20, 30, 20, 40]})
     >>> [str(found) for found in sensitive_in_table(table, pd.Series(["F", "M", "F", "M"], name="sex"))]
@@ -44,8 +44,7 @@ def sensitive_in_table(X: Any, sensitive_features: Any) -> list[Overlap]:
     """
     X = as_frame(X)
     X = X if isinstance(X, (nw.DataFrame, np.ndarray)) else array_of(X)
-    columns = sensitive_columns(sensitive_features)
-    check_length(columns, X.shape[0])
+    columns = sensitive_columns(sensitive_features, X.shape[0])
     named = isinstance(X, nw.DataFrame) and list(columns) != default_names(len(columns))
     return [found for name, values in columns.items() for found in _overlaps(X, name, values, named)]
 
@@ -91,10 +90,8 @@ def _ranked(x: Any, s: Any) -> str | None:
     """Compare columns of numbers by the order they put the rows in, ties included."""
     if len(s) < FEWEST_ROWS or {column_kind(x), column_kind(s)} != {"number"}:
         return None
-    s = as_numbers(s)
-    x, s = as_numbers(x)[order := np.argsort(s)], s[order]
-    up, down, same = x[1:] > x[:-1], x[1:] < x[:-1], s[1:] == s[:-1]
-    return "is one-to-one with" if (up != same).all() or (down != same).all() else None
+    x, s = (np.unique(as_numbers(values), return_inverse=True)[1] for values in (x, s))  # dense ranks
+    return "is one-to-one with" if np.array_equal(x, s) or np.array_equal(x, s.max() - s) else None
 
 
 def row_hashes(x: np.ndarray) -> np.ndarray:
@@ -124,19 +121,20 @@ class SeenRows:
     A pickle keeps the fingerprint of the table alone: hashes of single rows would reveal who was in it.
     """
 
+    hashes: np.ndarray | None = None
+    index: np.ndarray | None = None
+
     def __init__(self, hashes: np.ndarray, index: np.ndarray | None = None):
-        self.fingerprint = table_fingerprint(hashes)
-        self.hashes: np.ndarray | None = hashes
-        self.index = index
+        self.fingerprint, self.hashes, self.index = table_fingerprint(hashes), hashes, index
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"fingerprint": self.fingerprint, "hashes": None, "index": None}
+        return {"fingerprint": self.fingerprint}
 
     @classmethod
     def of_table(cls, fingerprint: str) -> Self:
         """Return an object that recognises a table by its fingerprint alone."""
         seen = cls.__new__(cls)
-        seen.fingerprint, seen.hashes, seen.index = fingerprint, None, None
+        seen.fingerprint = fingerprint
         return seen
 
     def come_back(self, hashes: np.ndarray, index: np.ndarray | None = None) -> str | None:
@@ -149,7 +147,7 @@ class SeenRows:
         share = counts / len(self.hashes)
         alike = float((share**2).sum())  # the chance that two rows have the same content
         if index is not None and self.index is not None:
-            found = np.isin(_paired(hashes, index), _paired(self.hashes, self.index))
+            found = np.isin(hashes ^ (index * ODD), self.hashes ^ (self.index * ODD))
             if _more_than_chance(found, alike):
                 return "many have the index and the content of those rows"
         elif len(hashes) >= RUN:
@@ -162,15 +160,11 @@ class SeenRows:
         return None
 
 
-def _paired(hashes: np.ndarray, index: np.ndarray) -> np.ndarray:
-    return hashes ^ (index * np.uint64(0x9E3779B97F4A7C15))  # an odd number: no two labels alike
-
-
 def _runs(hashes: np.ndarray) -> np.ndarray:
     """Return a hash of every `RUN` rows that follow each other."""
     total = np.zeros(max(len(hashes) - RUN + 1, 0), np.uint64)
     for place in range(RUN):
-        total = total * np.uint64(0x9E3779B97F4A7C15) + hashes[place : place + len(total)]
+        total = total * ODD + hashes[place : place + len(total)]
     return total
 
 

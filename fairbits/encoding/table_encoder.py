@@ -11,8 +11,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairbits.encoding.column_features import KINDS, DroppedColumn, Feature, fitted_feature
-from fairbits.encoding.columns import ColumnsMismatchError, as_frame, one_column
+from fairbits.encoding.columns import (
+    FEATURES,
+    ColumnsMismatchError,
+    DroppedColumn,
+    Feature,
+    as_frame,
+    column_kind,
+    one_column,
+)
 from fairbits.errors import InputError, InputTypeError
 
 
@@ -28,18 +35,17 @@ class NothingToEncodeError(InputError):
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a mixed pandas, polars, pyarrow or numpy table as a float matrix.
 
-    Numbers and dates are standard-scaled; text, booleans and categoricals become one column per value.
-    Missing numbers (infinite ones too) are imputed and marked by a column of their own if fit saw any; a
-    missing category is a category. A category unseen in fit counts as `(other)` if rare ones were merged,
-    else it is all zeros. Constant columns, and text that differs in nearly every row, are dropped and
-    reported.
+    Numbers and dates are standard-scaled; text, booleans and categoricals become one column per value. Missing numbers
+    (infinite ones too) are imputed and marked by a column of their own if fit saw any; a missing category is a
+    category. A category unseen in fit counts as `(other)` if rare ones were merged, else it is all zeros. Constant
+    columns, and text that differs in nearly every row, are dropped and reported.
 
     Parameters
     ----------
     max_categories : int, at most this many one-hot columns per column, the rarest merged into `(other)`.
     impute : {"mean", "median"}, what a missing number is replaced by.
-    identifier_share : float or None, drop a text column with more than `max_categories` distinct values if
-        these are at least this share of its rows; None keeps all.
+    identifier_share : float or None, drop a text column with more than `max_categories` distinct values if these are at
+        least this share of its rows; None keeps all.
     dtype : numpy.float32 or numpy.float64, of the output.
 
     Attributes
@@ -63,10 +69,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """
 
     def __init__(self, *, max_categories=30, impute="mean", identifier_share=0.9, dtype=np.float32):
-        self.max_categories = max_categories
-        self.impute = impute
-        self.identifier_share = identifier_share
-        self.dtype = dtype
+        self.max_categories, self.impute = max_categories, impute
+        self.identifier_share, self.dtype = identifier_share, dtype
 
     def fit(self, X, y=None) -> Self:
         """Learn scales and categories; `y` is ignored."""
@@ -74,11 +78,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = self._validated(X, reset=True)
         self.features_: list[Feature | None] = []
         self.dropped_: dict[str, str] = {}
-        rules = {name: getattr(self, name) for name in ("max_categories", "impute", "identifier_share")}
         for position, name in enumerate(self._input_names()):
             try:
                 with _about(name):
-                    self.features_.append(fitted_feature(one_column(table[:, position]), **rules))
+                    values = one_column(table[:, position])
+                    self.features_.append(FEATURES[column_kind(values)].fit(values, self))
             except DroppedColumn as reason:
                 self.features_.append(None)
                 self.dropped_[str(name)] = str(reason)
@@ -89,21 +93,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return the table as a matrix (n, n_features_out)."""
         check_is_fitted(self)
         table = self._validated(X, reset=False)
-        widths = [0 if feature is None else len(feature.suffixes) for feature in self.features_]
-        out = np.zeros((table.shape[0], sum(widths)), dtype=self.dtype)
-        blocks = np.split(out, np.cumsum(widths)[:-1], axis=1)  # views of out, one for each input column
-        for position, (name, feature) in enumerate(zip(self._input_names(), self.features_, strict=True)):
-            if feature is not None:
-                with _about(name):
-                    feature.write(one_column(table[:, position]), blocks[position])
+        out, start = np.zeros((table.shape[0], len(self.get_feature_names_out())), dtype=self.dtype), 0
+        for position, name, feature in self._kept():
+            end = start + len(feature.suffixes)
+            with _about(name):
+                feature.write(one_column(table[:, position]), out[:, start:end])
+            start = end
         return out
 
     def get_feature_names_out(self, input_features=None):
         """Return the output names: `age`, `age (missing)`, `sex=Male`, `job=(other)`, `job=(missing)`."""
         check_is_fitted(self)
-        pairs = zip(self._input_names(input_features), self.features_, strict=True)
-        kept = [(name, feature) for name, feature in pairs if feature is not None]
-        return np.array([f"{name}{end}" for name, feature in kept for end in feature.suffixes], dtype=object)
+        names = [f"{name}{end}" for _, name, feature in self._kept(input_features) for end in feature.suffixes]
+        return np.array(names, dtype=object)
 
     def describe(self) -> str:
         """Return one line per input column: how it is encoded, or why it was dropped.
@@ -113,9 +115,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         x1: dropped, constant: 'a' in every row
         """
         check_is_fitted(self)
-        pairs = zip(self._input_names(), self.features_, strict=True)
-        texts = [(name, f"dropped, {self.dropped_[name]}" if f is None else f.describe()) for name, f in pairs]
-        return "\n".join(f"{name}: {text}" for name, text in texts)
+        texts = {name: f"dropped, {reason}" for name, reason in self.dropped_.items()}
+        texts |= {name: feature.describe() for _, name, feature in self._kept()}
+        return "\n".join(f"{name}: {texts[name]}" for name in self._input_names())
 
     def state(self) -> dict[str, Any]:
         """Return parameters and fitted state as a dict of lists, floats, texts and None, ready for JSON.
@@ -136,12 +138,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return the encoder whose `state()` this is."""
-        parameters = state["parameters"]
-        encoder = cls(**{**parameters, "dtype": np.dtype(parameters["dtype"]).type})
+        encoder = cls(**state["parameters"])
+        encoder.dtype = np.dtype(encoder.dtype).type
         encoder._check_parameters()
-        for kind in {feature.get("kind") for feature in state["features"] if feature is not None} - set(KINDS):
-            raise InputError(f"must be one of {sorted(KINDS)}, as state() writes.", argument="kind", value=kind)
-        encoder.features_ = [None if f is None else KINDS[f["kind"]](**f) for f in state["features"]]
+        for kind in {feature.get("kind") for feature in state["features"] if feature is not None} - set(FEATURES):
+            raise InputError(f"must be one of {sorted(FEATURES)}, as state() writes.", argument="kind", value=kind)
+        encoder.features_ = [None if f is None else FEATURES[f["kind"]](**f) for f in state["features"]]
         encoder.dropped_ = dict(state["dropped"])
         encoder.n_features_in_ = len(encoder.features_)
         if state["feature_names_in"] is not None:
@@ -151,9 +153,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -161,16 +161,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return the names of the input columns, `x0`, `x1`, ... if they have none."""
         return OneToOneFeatureMixin.get_feature_names_out(self, input_features)
 
+    def _kept(self, input_features=None) -> list[tuple[int, str, Feature]]:
+        """Return position, name and feature of every input column that was not dropped."""
+        names = self._input_names(input_features)
+        return [(i, names[i], feature) for i, feature in enumerate(self.features_) if feature is not None]
+
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """Return a frame of narwhals or an array, with the columns of fit."""
         frame, rows = as_frame(X), 2 if reset else 1
-        is_frame = isinstance(frame, nw.DataFrame)
+        is_frame, options = isinstance(frame, nw.DataFrame), dict[str, Any](skip_check_array=True)
         if is_frame and (frame.shape[0] < rows or not frame.shape[1]):
             raise InputError(f"The table has the shape {frame.shape}; it needs {rows} row(s) and 1 column at least.")
-        kind = object if isinstance(X, (list, tuple)) else None  # keeps numbers beside text numbers
-        options = {"ensure_min_samples": rows, "ensure_all_finite": False, "dtype": kind}
-        if is_frame:
-            options = {"skip_check_array": True}
+        if not is_frame:
+            kind = object if isinstance(X, (list, tuple)) else None  # keeps numbers beside text numbers
+            options = {"ensure_min_samples": rows, "ensure_all_finite": False, "dtype": kind}
         try:
             array = validate_data(self, X, reset=reset, **options)
         except TypeError as error:
@@ -200,10 +204,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise NothingToEncodeError(self.dropped_)
         name, count = names.most_common(1)[0]
         if count > 1:
-            raise InputError(
-                f"Two output columns would be named {name!r}: a column name reads like a value of another column.",
-                remedy="Rename the column or the value.",
-            )
+            problem = f"Two output columns would be named {name!r}: a column name reads like a value of another column."
+            raise InputError(problem, remedy="Rename the column or the value.")
 
 
 @contextmanager

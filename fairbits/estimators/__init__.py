@@ -1,39 +1,24 @@
 """Methods in the scikit-learn contract: a method is a network and a loss."""
 
-from fairbits.estimators.base import InvariantClassifier
-from fairbits.estimators.binary import BinaryBernoulliClassifier, BinaryMIClassifier, CodeClassifier
-from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError
-from fairbits.estimators.coarse import fit_coarse_code
-from fairbits.estimators.concerns import CollapsedCodeWarning, SaturatedPenaltyWarning, VanishedClassWarning
-from fairbits.estimators.debiased import DebiasedBernoulliClassifier, DebiasedMIClassifier
-from fairbits.estimators.fitting import fit_stack
-from fairbits.estimators.inputs import MissingSensitiveFeaturesWarning, SensitiveFeatureInXWarning
-from fairbits.estimators.settings import check_settings, search_ranges, setting, tunable
-from fairbits.estimators.tradeoff_path import TradeoffPath
-from fairbits.estimators.vanilla import VanillaClassifier
-from fairbits.training import Schedule
-
-__all__ = [
-    "BinaryBernoulliClassifier",
-    "BinaryMIClassifier",
-    "CertifiedClassifier",
-    "CodeClassifier",
-    "CollapsedCodeWarning",
-    "DebiasedBernoulliClassifier",
-    "DebiasedMIClassifier",
-    "InvariantClassifier",
-    "MissingSensitiveFeaturesWarning",
-    "NotCertifiedError",
-    "SaturatedPenaltyWarning",
-    "Schedule",
-    "SensitiveFeatureInXWarning",
-    "TradeoffPath",
-    "VanillaClassifier",
-    "VanishedClassWarning",
-    "check_settings",
-    "fit_coarse_code",
-    "fit_stack",
-    "search_ranges",
-    "setting",
-    "tunable",
-]
+from fairbits.estimators.base import InvariantClassifier as InvariantClassifier
+from fairbits.estimators.base import VanishedClassWarning as VanishedClassWarning
+from fairbits.estimators.binary import BinaryBernoulliClassifier as BinaryBernoulliClassifier
+from fairbits.estimators.binary import BinaryMIClassifier as BinaryMIClassifier
+from fairbits.estimators.binary import CodeClassifier as CodeClassifier
+from fairbits.estimators.binary import CollapsedCodeWarning as CollapsedCodeWarning
+from fairbits.estimators.binary import SaturatedPenaltyWarning as SaturatedPenaltyWarning
+from fairbits.estimators.certified import CertifiedClassifier as CertifiedClassifier
+from fairbits.estimators.certified import NotCertifiedError as NotCertifiedError
+from fairbits.estimators.coarse import fit_coarse_code as fit_coarse_code
+from fairbits.estimators.debiased import DebiasedBernoulliClassifier as DebiasedBernoulliClassifier
+from fairbits.estimators.debiased import DebiasedMIClassifier as DebiasedMIClassifier
+from fairbits.estimators.fitting import fit_stack as fit_stack
+from fairbits.estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
+from fairbits.estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning
+from fairbits.estimators.settings import check_settings as check_settings
+from fairbits.estimators.settings import search_ranges as search_ranges
+from fairbits.estimators.settings import setting as setting
+from fairbits.estimators.settings import tunable as tunable
+from fairbits.estimators.tradeoff_path import TradeoffPath as TradeoffPath
+from fairbits.estimators.vanilla import VanillaClassifier as VanillaClassifier
+from fairbits.training import Schedule as Schedule

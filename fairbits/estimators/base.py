@@ -2,7 +2,9 @@
 
 import math
 import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
@@ -12,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from fairbits.encoding import GroupEncoder, take_rows
-from fairbits.estimators.concerns import vanished_classes
+from fairbits.errors import InputWarning
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import read_numbers
 from fairbits.estimators.settings import layer_sizes, schedule_fields, setting, torch_device, tunable
+from fairbits.information import weigh_groups
 from fairbits.nn import Inputs
 from fairbits.training import Batch, Schedule
 
@@ -23,9 +26,34 @@ PREDICTION_ROWS = 16_384  # rows predicted at a time
 CONCERNED_ROWS = 10_000  # rows of a fit that its concerns are judged by
 
 
+class VanishedClassWarning(InputWarning):
+    """The model never predicts one of the classes of the training rows."""
+
+
+def softmax(logits: Tensor) -> Tensor:
+    """Return the probabilities of classes (..., n, classes)."""
+    return torch.softmax(logits, -1)
+
+
 def log_softmax(logits: Tensor) -> Tensor:
     """Return the log-probabilities of classes (..., n, classes); with rows innermost, twice as fast for few classes."""
     return torch.log_softmax(logits.mT, -2).mT
+
+
+def weigh_cells(y: Tensor, s: Tensor, weight: Tensor, sizes: Sequence[int], n_labels: int = 0) -> tuple[tuple, ...]:
+    """Weigh the groups of every sensitive column as (groups, 1), or with `n_labels` as (groups, share) of each label.
+
+    Labels, groups (..., columns) and weights may be those of many batches at once.
+    """
+    within = [weight * (y == label) for label in range(n_labels)]
+    strata = [(w, w.sum(-1)) for w in within] or [(weight, torch.ones_like(weight[..., 0]))]
+    columns = [(s[..., c], size) for c, size in enumerate(sizes)]
+    return tuple((weigh_groups(g, weights=w, n_groups=k), share) for g, k in columns for w, share in strata)
+
+
+def add_cells(values: Iterable[Tensor], cells: Iterable[tuple]) -> Tensor:
+    """Add up the values of cells (groups, share), times their share."""
+    return reduce(torch.add, (share * value for value, (_, share) in zip(values, cells, strict=True)))
 
 
 @dataclass_transform(kw_only_default=True)
@@ -78,11 +106,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
 
     @property
     def opponent(self) -> str | None:
-        """A part of the network that plays against the rest, trained in turn on `opponent_loss`.
-
-        Such a method also has the settings `opponent_steps` and `opponent_learning_rate`, the latter among its
-        `stacked_settings`.
-        """
+        """A part of the network that is trained in turn on `opponent_loss`, by the settings `opponent_...`."""
         return None
 
     @property
@@ -95,16 +119,8 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         """Rows of an extra batch at every step, drawn evenly from the (label, group) cells: `batch.extra`."""
         return 0
 
-    @property
-    def stratify_by_label(self) -> bool:
-        """Whether batches hold their share of every (label, group) cell rather than of every group."""
-        return False
-
     def build(self, inputs: Inputs, n_classes: int) -> nn.Module:
-        """Return a fresh network for rows of so many features, or images of this shape (channels, height, width).
-
-        ``self.groups_`` names the groups of every sensitive column.
-        """
+        """Return a fresh network for so many features, or images of a shape; `groups_` has each column's groups."""
         raise NotImplementedError(f"{type(self).__name__} does not define its network.")
 
     def initialise(self, net: nn.Module, y: Tensor, s: Tensor, weight: Tensor) -> None:
@@ -139,7 +155,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
 
     def probabilities(self, net: nn.Module, x: Tensor) -> Tensor:
         """Return the class probabilities of a batch of rows.  (n, classes)"""
-        return torch.softmax(net(x).logits, -1)
+        return softmax(net(x).logits)
 
     # ------------------------------------------------------------------ the scikit-learn contract
 
@@ -156,9 +172,8 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         unlabelled : a value of y that marks rows without a label, such as -1; they count in the leakage only. With the
             domain as sensitive feature this is domain adaptation: the target's labels are not needed
         """
-        fit_stack(
-            [self], X, y, sensitive_features=sensitive_features, sample_weight=sample_weight, unlabelled=unlabelled
-        )
+        optional = {"sample_weight": sample_weight, "unlabelled": unlabelled}
+        fit_stack([self], X, y, sensitive_features=sensitive_features, **optional)
         parts, n = (X, y, sensitive_features), len(np.asarray(y))
         if n > CONCERNED_ROWS:
             some = np.linspace(0, n - 1, CONCERNED_ROWS).astype(np.int64)
@@ -170,7 +185,12 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
     def concerns(self, X, y=None, sensitive_features=None) -> list[Warning]:
         """Return what you should know about this fit, judged by rows X; `fit` warns of what its own rows show."""
         best = self._by_rows(X, self.probabilities).argmax(1)  # not by `predict`, which may draw
-        return vanished_classes(self.classes_[best], self.classes_)
+        never = [repr(str(name)) for number, name in enumerate(self.classes_) if number not in best]
+        if not never:
+            return []
+        problem = f"The model never predicts the class {', '.join(never)} on these {len(best):,} rows."
+        remedy = "Lower gamma, merge rare classes, or compare predict_proba with a threshold of your own."
+        return [VanishedClassWarning(problem, remedy=remedy)]
 
     def predict_proba(self, X) -> np.ndarray:
         """Return the probability of each class of `classes_`, one row per row of X.

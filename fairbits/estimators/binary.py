@@ -11,18 +11,18 @@ from torch import Tensor, nn
 
 from fairbits.certificate import Certificate, Release, certify
 from fairbits.certificate.releasing import system_uniforms
-from fairbits.errors import InputError
-from fairbits.estimators.base import InvariantClassifier, log_softmax
-from fairbits.estimators.cells import add_cells, weigh_cells
-from fairbits.estimators.concerns import collapsed_code, conditional_entropy, saturated_penalty
+from fairbits.errors import InputError, InputWarning
+from fairbits.estimators.base import InvariantClassifier, add_cells, log_softmax, softmax, weigh_cells
 from fairbits.estimators.settings import setting, tunable
 from fairbits.information import (
     WeighedGroups,
+    binary_entropy,
     joint_bias,
     joint_information,
     neuronwise_bias,
     neuronwise_information,
     neuronwise_penalty,
+    share_entropy,
     wide_information,
 )
 from fairbits.information.sampling import code_information
@@ -31,12 +31,22 @@ from fairbits.nn import CodeNet, Inputs, RunningInformation, draw_bits
 from fairbits.training import Batch
 
 VALIDATION_DRAWS = 16  # of a code too wide for the exact expectation
-RUNNING_BITS, RUNNING_BATCH = 12, 256  # running tables up to this width and batch
-WIDE_ROWS = 4096  # the estimate for wide codes costs the square of the rows: validation looks at this many
+
+
+class CollapsedCodeWarning(InputWarning):
+    """All bits are the same for every row: the code reveals nothing, not even the label."""
+
+
+class SaturatedPenaltyWarning(InputWarning):
+    """The information measured on batches was almost H(S), its largest value: the penalty had nothing to compare."""
 
 
 class CodeClassifier(TransformerMixin, InvariantClassifier):
-    """Base of the methods with a stochastic code: minimise (1 - gamma) * cross-entropy + gamma * leakage, in bits.
+    """Base of the methods with a stochastic code T: a network gives theta(x), and T_i is 1 with probability theta_i(x).
+
+    Training minimises, in bits, with the cross-entropy of a head that sees only the drawn code:
+
+        (1 - gamma) CE(Y, head(T)) + gamma leakage(T; S)
 
     Parameters
     ----------
@@ -72,9 +82,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         """Return by how much `leakage` errs upwards because these rows are few; validation subtracts it."""
         return torch.zeros((), device=theta.device)
 
-    def penalty(
-        self, net: CodeNet, cell: int, theta: Tensor, groups: WeighedGroups, *, noise: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def penalty(self, net: CodeNet, cell: int, theta: Tensor, groups: WeighedGroups, noise: Tensor) -> tuple:
         """Return (term with the training gradient, value to log); a method may need another form on batches.
 
         `cell` counts the sensitive columns, and the labels within them where leakage is measured within labels.
@@ -84,25 +92,13 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
     # ------------------------------------------------------------------ network and loss
 
-    @property
-    def stratify_by_label(self) -> bool:
-        return self.condition_on_label
-
     def build(self, inputs: Inputs, n_classes: int) -> CodeNet:
-        return CodeNet(
-            inputs,
-            self.hidden_sizes,
-            self.code_size,
-            n_classes,
-            channels=self.channels,
-            temperature=self.temperature,
-            noise_floor=self.noise_floor,
-            binary=self.binary,
-        )
+        options = {name: getattr(self, name) for name in ("channels", "temperature", "noise_floor", "binary")}
+        return CodeNet(inputs, self.hidden_sizes, self.code_size, n_classes, **options)
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
         """Weigh the groups of every sensitive column, within each label where the leakage is measured there."""
-        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else None)
+        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x, batch.noise)
@@ -113,7 +109,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         cross_entropy = self.cross_entropy(log_softmax(logits), batch)
         if not self.groups_:
             return {"total": cross_entropy, "cross_entropy": cross_entropy}
-        values = [self.penalty(net, i, theta, groups, noise=noise) for i, (groups, *_) in enumerate(cells)]
+        values = [self.penalty(net, i, theta, groups, noise) for i, (groups, _) in enumerate(cells)]
         penalty, information = (add_cells(parts, cells) for parts in zip(*values, strict=True))
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
@@ -128,18 +124,13 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         terms = {"total": cross_entropy, "cross_entropy": cross_entropy}
         if self.groups_:
             cells = self.validation_cells(net, batch)
-            values = [self.leakage(theta, g, noise=batch.noise) - self.leakage_bias(theta, g) for g, *_ in cells]
+            values = [self.leakage(theta, g, noise=batch.noise) - self.leakage_bias(theta, g) for g, _ in cells]
             terms["information"] = add_cells(values, cells)
             terms["total"] = torch.lerp(cross_entropy, terms["information"], scalars["gamma"])
-        if self.training.selection == "paper":
-            terms["probabilities"] = self._predicted(net, theta, batch.noise)
+        if self.training.selection == "paper":  # by the class probabilities as they will be predicted
+            drawn, expected = net.head(draw_bits(theta, batch.noise)), net.expected(theta, softmax, VALIDATION_DRAWS)
+            terms["probabilities"] = softmax(drawn) if self.prediction == "sampled" else expected
         return terms
-
-    def _predicted(self, net: CodeNet, theta: Tensor, noise: Tensor) -> Tensor:
-        """Return the class probabilities as they will be predicted: on average, or from one draw."""
-        if self.prediction == "sampled":
-            return _softmax(net.head(draw_bits(theta, noise)))
-        return net.expected(theta, _softmax, VALIDATION_DRAWS)
 
     def expected_log_probabilities(self, net: CodeNet, theta: Tensor, batch: Batch) -> Tensor:
         """Return the mean over codes of the head's log-probabilities.  (n, classes)"""
@@ -152,7 +143,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     # ------------------------------------------------------------------ using a fitted code
 
     def probabilities(self, net, x: Tensor) -> Tensor:
-        return net.expected(net.theta(x), _softmax)
+        return net.expected(net.theta(x), softmax)
 
     def predict_proba(self, X) -> np.ndarray:
         """Return the probability of each class: averaged over the code's randomness, or of one draw ("sampled").
@@ -176,9 +167,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     def draw(self, X, *, draws: int = 1, eps: float = 0.0, coarse: Any = None) -> np.ndarray:
         """Draw another kind of release: several codes side by side, noisier bits, or the cell of a coarse code.
 
-        Parameters
-        ----------
-        draws, eps, coarse : as in `fairbits.certificate.Release`; `certify` takes the same
+        The parameters are those of `fairbits.certificate.Release`; `certify` takes the same.
         """
         return Release(draws, eps, coarse).draw(self.code_probabilities(X), self._uniforms)
 
@@ -190,12 +179,11 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         check_is_fitted(self)
         codes = check_array(codes, dtype=np.float32)
         if codes.shape[1] != self.code_size or not np.isin(codes, (0, 1)).all():
-            raise InputError(
-                f"codes must be bits of shape (n, {self.code_size}), as `transform` draws them; got "
-                f"shape {codes.shape} with values from {codes.min():g} to {codes.max():g}."
-            )
+            wanted = f"codes must be bits of shape (n, {self.code_size}), as `transform` draws them"
+            found = f"shape {codes.shape} with values from {codes.min():g} to {codes.max():g}"
+            raise InputError(f"{wanted}; got {found}.")
         with torch.no_grad():
-            return _softmax(self.net_.head(torch.from_numpy(codes).to(self.device))).cpu().double().numpy()
+            return softmax(self.net_.head(torch.from_numpy(codes).to(self.device))).cpu().double().numpy()
 
     def code_probabilities(self, X) -> np.ndarray:
         """Return theta, the probability that each bit is 1: for audits, not for release.  (n, code_size)"""
@@ -214,9 +202,8 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         groups = self.group_encoder_.transform(sensitive_features, n_rows=len(theta))
         for column, names in zip(groups.T, self.groups_, strict=True):
             if len(np.unique(column)) < 2:
-                raise InputError(
-                    f"sensitive_features holds only {names[column[0]]!r}.", remedy="Pass rows of at least two groups."
-                )
+                problem = f"sensitive_features holds only {names[column[0]]!r}."
+                raise InputError(problem, remedy="Pass rows of at least two groups.")
         return code_information(theta, groups, y)
 
     def certify(self, X, *, sensitive_features, y=None, **options) -> Certificate:
@@ -224,7 +211,13 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
 
     def concerns(self, X, y=None, sensitive_features=None) -> list[Warning]:
-        return collapsed_code(self.code_probabilities(X)) or super().concerns(X, y, sensitive_features)
+        theta = torch.from_numpy(self.code_probabilities(X))
+        about_rows = binary_entropy(theta.mean(0)) - binary_entropy(theta).mean(0)  # I(T_i;X) of each bit
+        if float(about_rows.max()) >= 1e-3:  # bits
+            return super().concerns(X, y, sensitive_features)
+        alike = f"all {theta.shape[1]} bits are the same for every row, so it predicts nothing"
+        remedy = "Lower gamma, or train longer (max_epochs, warmup_epochs)."
+        return [CollapsedCodeWarning(f"The code has collapsed: {alike}.", remedy=remedy)]
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name the bits: bit0, bit1, ..."""
@@ -246,6 +239,11 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 class BinaryBernoulliClassifier(CodeClassifier):
     """Penalise the information each stochastic neuron holds about S, summed over neurons (the paper's method).
 
+    With pi_s the share of group s, theta_si the mean of theta_i(x) over its rows and h the binary entropy, minimise
+
+        (1 - gamma) CE(Y, head(T)) + gamma sum_i I(T_i;S)
+        I(T_i;S) = h(sum_s pi_s theta_si) - sum_s pi_s h(theta_si)
+
     The sum is a surrogate: the whole code may reveal far more than its bits one by one (two bits whose parity is S have
     sum 0 and joint information 1), and repeated bits are counted repeatedly. `BinaryMIClassifier` penalises the joint
     information itself.
@@ -260,13 +258,19 @@ class BinaryBernoulliClassifier(CodeClassifier):
     def leakage_bias(self, theta, groups):
         return neuronwise_bias(theta, groups).sum(-1)
 
-    def penalty(self, net, cell, theta, groups, *, noise):
+    def penalty(self, net, cell, theta, groups, noise):
         value = neuronwise_penalty(theta, groups)  # the same sum, with a gradient that does not vanish at theta 0 or 1
         return value, value
 
 
 class BinaryMIClassifier(CodeClassifier):
     """Penalise the joint information I(T;S) of the whole code.
+
+    With pi_s the share of group s, and P_s(t) the mean over its rows of the probability of the word t, minimise
+
+        (1 - gamma) CE(Y, head(T)) + gamma I(T;S)
+        I(T;S) = sum_s pi_s sum_t P_s(t) log2(P_s(t) / P(t)),  P = sum_s pi_s P_s
+        P_s(t) = mean over rows x of s of prod_i theta_i(x)^t_i (1 - theta_i(x))^(1 - t_i)
 
     Exactly, over all 2^m words, up to 16 bits (the expectation of the paper's histogram over infinitely many draws);
     above, by an unbiased one-draw estimate with its local-expectation gradient. The published version counts drawn
@@ -290,18 +294,16 @@ class BinaryMIClassifier(CodeClassifier):
     def leakage_bias(self, theta, groups):
         return joint_bias(theta, groups) if self.code_size <= EXACT_BITS else super().leakage_bias(theta, groups)
 
-    def penalty(self, net, cell, theta, groups, *, noise):
+    def penalty(self, net, cell, theta, groups, noise):
         if self._runs():
             return net.running[cell](theta, groups)
-        return super().penalty(net, cell, theta, groups, noise=noise)
+        return super().penalty(net, cell, theta, groups, noise)
 
     def build(self, inputs, n_classes):
         net = super().build(inputs, n_classes)
         if self._runs():
-            labels = n_classes if self.condition_on_label else 1
-            net.running = nn.ModuleList(
-                RunningInformation(len(names), self.code_size) for names in self.groups_ for _ in range(labels)
-            )
+            sizes = [size for size in self.group_sizes for _ in range(n_classes if self.condition_on_label else 1)]
+            net.running = nn.ModuleList(RunningInformation(size, self.code_size) for size in sizes)
         return net
 
     def _runs(self) -> bool:
@@ -309,22 +311,31 @@ class BinaryMIClassifier(CodeClassifier):
             remedy = f"With code_size={self.code_size} use running_tables='auto', or at most {EXACT_BITS} bits."
             raise InputError("running_tables=True holds a table of 2^code_size words.", remedy=remedy)
         if self.running_tables == "auto":
-            return self.batch_size <= RUNNING_BATCH and self.code_size <= RUNNING_BITS
+            return self.batch_size <= 256 and self.code_size <= 12
         return bool(self.running_tables)
 
     @property
     def max_validation_rows(self) -> int | None:
-        return WIDE_ROWS if self.code_size > EXACT_BITS else None
+        return 4096 if self.code_size > EXACT_BITS else None  # the estimate for wide codes costs the rows' square
 
     def concerns(self, X, y=None, sensitive_features=None):
         found = super().concerns(X, y, sensitive_features)
         if sensitive_features is None or self.group_encoder_ is None or not self.gamma:
             return found
-        best = next(epoch for epoch in self.history_ if epoch["epoch"] == self.best_epoch_)
+        (shown,) = (epoch["information"] for epoch in self.history_ if epoch["epoch"] == self.best_epoch_)
         groups = self.group_encoder_.transform(sensitive_features)
         entropy = conditional_entropy(groups, y if self.condition_on_label else None)
-        return found + saturated_penalty(best["information"], entropy)
+        if shown <= 0.9 * entropy:
+            return found
+        seen = f"On training batches the code revealed {shown:.3f} of the groups' {entropy:.3f} bits"
+        blind = "there are more code words than rows in a batch and the penalty is blind"
+        problem = f"{seen}: either each group has its own code words, or {blind}."
+        return [*found, SaturatedPenaltyWarning(problem, remedy="Raise batch_size or noise_floor, or lower code_size.")]
 
 
-def _softmax(logits: Tensor) -> Tensor:
-    return torch.softmax(logits, -1)
+def conditional_entropy(groups: np.ndarray, y: np.ndarray | None = None) -> float:
+    """Return H(S), or with labels y H(S|Y), in bits, of numbered groups (n, columns), added over the columns."""
+    labels = np.zeros(len(groups)) if y is None else np.asarray(y)
+    strata = [groups[labels == label] for label in np.unique(labels)]
+    shares = [(np.unique(column, return_counts=True)[1] / len(rows), len(rows)) for rows in strata for column in rows.T]
+    return sum(share_entropy(share) * (n / len(groups)) for share, n in shares)

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,11 +40,6 @@ class _Claim(NamedTuple):
         """By how much the bound is above the limit, in units of the limit."""
         return self.bound / self.limit - 1
 
-    @property
-    def rate(self) -> int:
-        """The power of the slack by which rows must grow to shrink it."""
-        return 2 if self.kind == "total_variation" else 1
-
 
 class NotCertifiedError(InputError):
     """The calibration rows prove the limit for no model of the path.
@@ -57,13 +52,12 @@ class NotCertifiedError(InputError):
         self.of, self.rows = claim.of, claim.rows
         self.limit, self.bound, self.estimate = claim.limit, claim.bound, claim.estimate
         self.rows_needed: int | None = None
-        quantity = "disparity" if claim.kind == "total_variation" else "leakage"
-        if claim.estimate < claim.limit:
+        quantity, power = ("disparity", 2) if claim.kind == "total_variation" else ("leakage", 1)
+        remedy = "Add larger gammas, or raise the limit."
+        if claim.estimate < claim.limit:  # the slack shrinks as 1 / rows^(1/power)
             shrink = (claim.bound - claim.estimate) / (claim.limit - claim.estimate)
-            self.rows_needed = math.ceil(claim.rows * shrink**claim.rate)
+            self.rows_needed = math.ceil(claim.rows * shrink**power)
             remedy = f"About {self.rows_needed:,} calibration rows would be needed."
-        else:
-            remedy = "Add larger gammas, or raise the limit."
         super().__init__(
             f"No model could be certified to a {quantity} of at most {claim.limit:g} at confidence {confidence:g}: the "
             f"{claim.of} of the safest one has a measured {quantity} of {claim.estimate:.4f}, but {claim.rows:,} "
@@ -72,6 +66,7 @@ class NotCertifiedError(InputError):
         )
 
 
+@dataclass(eq=False, repr=False)
 class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a gamma path and keep the most accurate model that calibration rows prove to be within a limit.
 
@@ -100,20 +95,14 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
     path_ : frame of the models that were tested, in order: gamma, bounds of code and class, whether it passed
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        max_disparity: float | None = 0.05,
-        max_information: float | None = None,
-        confidence: float = 0.95,
-        gammas: Sequence[float] = GAMMAS,
-        calibration_fraction: float = 0.3,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.max_disparity, self.max_information, self.confidence = max_disparity, max_information, confidence
-        self.gammas, self.calibration_fraction, self.random_state = gammas, calibration_fraction, random_state
+    estimator: Any = None
+    _: KW_ONLY
+    max_disparity: float | None = 0.05
+    max_information: float | None = None
+    confidence: float = 0.95
+    gammas: Sequence[float] = GAMMAS
+    calibration_fraction: float = 0.3
+    random_state: Any = None
 
     def fit(self, X, y, *, sensitive_features):
         """Train the path on one part of the rows and certify it on the rest; sensitive features are required."""
@@ -143,18 +132,15 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         # The calibration rows have chosen the model: they are not to certify it again.
         chosen.training_rows_ = SeenRows(row_hashes(np.concatenate([np.asarray(part) for part in (X_train, X_held)])))
         self.estimator_ = self.candidates_[models.index(chosen)]
-        self.classes_, self.n_features_in_ = chosen.classes_, _count_columns(X)
+        self.classes_, self.n_features_in_ = chosen.classes_, X.shape[1] if hasattr(X, "shape") else len(X[0])
         return self
 
     def _check(self, sensitive_features: Any) -> None:
         limits = {"max_disparity": self.max_disparity, "max_information": self.max_information}
         if all(value is None for value in limits.values()):
             raise InputError("There is no limit to certify.", remedy="Set max_disparity or max_information.")
-        for name, value in {
-            **limits,
-            "confidence": self.confidence,
-            "calibration_fraction": self.calibration_fraction,
-        }.items():
+        shares = {"confidence": self.confidence, "calibration_fraction": self.calibration_fraction}
+        for name, value in (limits | shares).items():
             if value is not None and not 0 < value < 1:
                 raise InputError("must lie between 0 and 1.", argument=name, value=value)
         if sensitive_features is None:
@@ -165,7 +151,7 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         with warnings.catch_warnings():
             for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
                 warnings.simplefilter("ignore", category)
-            shown = [self._worst(self._claims(model, X, s)).excess for model in models]
+            shown = [max(claim.excess for claim in self._claims(model, X, s)) for model in models]
         return [models[i] for i in np.argsort(shown, kind="stable")]
 
     def _test(self, models: list[Any], X: Any, s: Any) -> Any:
@@ -173,7 +159,7 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         rows, kept = [], None
         for model in models:
             claims = self._claims(model, X, s)
-            worst = self._worst(claims)
+            worst = max(claims, key=lambda claim: claim.excess)
             bounds = {f"{c.of}_{c.kind}": c.bound for c in claims}
             rows.append({"gamma": model.gamma, **bounds, "passed": worst.excess <= 0})
             if worst.excess > 0:
@@ -191,30 +177,22 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         digits = torch.from_numpy(binary_digits(number, len(model.classes_)))
         coded = CodedRows(digits, model.group_encoder_)
         answer = certify(coded, sensitive_features=s, confidence=self.confidence)
-        limits = {"total_variation": self.max_disparity, "information": self.max_information}
+        limits, n = {"total_variation": self.max_disparity, "information": self.max_information}, len(digits)
         return [
             _Claim(of, kind, getattr(found, kind), max(getattr(b, f"estimated_{kind}") for b in found.bounds), limit, n)
             for kind, limit in limits.items()
             if limit is not None
-            for of, found, n in (("code", code, len(digits)), ("class", answer, len(digits)))
+            for of, found in (("code", code), ("class", answer))
         ]
-
-    @staticmethod
-    def _worst(claims: list[_Claim]) -> _Claim:
-        return max(claims, key=lambda claim: claim.excess)
 
     def _promise(self) -> str:
         parts = []
         if self.max_disparity is not None:
-            parts.append(
-                "the rates of any decision made from one draw of the code, or from the predicted class, differ between "
-                f"two groups by at most {self.max_disparity:g}"
-            )
+            rates = "the rates of any decision made from one draw of the code, or from the predicted class,"
+            parts.append(f"{rates} differ between two groups by at most {self.max_disparity:g}")
         if self.max_information is not None:
-            parts.append(
-                "one draw of the code, or the predicted class, reveals at most "
-                f"{self.max_information:g} bits about the groups"
-            )
+            draw = "one draw of the code, or the predicted class,"
+            parts.append(f"{draw} reveals at most {self.max_information:g} bits about the groups")
         return f"{'; and '.join(parts)}."
 
     def predict(self, X) -> np.ndarray:
@@ -236,7 +214,3 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         """Name the bits: bit0, bit1, ..."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.get_feature_names_out()
-
-
-def _count_columns(X: Any) -> int:
-    return X.shape[1] if hasattr(X, "shape") else len(X[0])

@@ -1,14 +1,14 @@
 """Codes for data in which the sensitive feature almost determines the label, such as Biased-MNIST."""
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from fairbits.errors import InputError
-from fairbits.estimators.base import log_softmax
+from fairbits.estimators.base import log_softmax, weigh_cells
 from fairbits.estimators.binary import VALIDATION_DRAWS, BinaryBernoulliClassifier, BinaryMIClassifier, CodeClassifier
-from fairbits.estimators.cells import independence_ratio, log_label_shares, weigh_cells
 from fairbits.estimators.settings import setting
 from fairbits.nn import CodeNet
 from fairbits.training import Batch, joint_groups
@@ -47,15 +47,11 @@ class DebiasedCode(CodeClassifier):
 
     def build(self, inputs, n_classes):
         if getattr(self, "has_unlabelled_", False) and self.rebalance != "none":
-            raise InputError(
-                f"rebalance={self.rebalance!r} needs every row's label.", remedy="Use it without `unlabelled`."
-            )
+            problem = f"rebalance={self.rebalance!r} needs every row's label."
+            raise InputError(problem, remedy="Use it without `unlabelled`.")
         if self.condition_on_label and self.reweighs:
-            raise InputError(
-                f"rebalance={self.rebalance!r} makes S and the label independent, condition_on_label=True looks within "
-                "labels.",
-                remedy="Choose one of them.",
-            )
+            problem = "makes S and the label independent, condition_on_label=True looks within labels."
+            raise InputError(problem, argument="rebalance", value=self.rebalance, remedy="Choose one of them.")
         return super().build(inputs, n_classes)
 
     def initialise(self, net, y: Tensor, s: Tensor, weight: Tensor) -> None:
@@ -107,3 +103,17 @@ class DebiasedBernoulliClassifier(DebiasedCode, BinaryBernoulliClassifier):
 
 class DebiasedMIClassifier(DebiasedCode, BinaryMIClassifier):
     """`BinaryMIClassifier` for data in which the sensitive feature almost determines the label."""
+
+
+def log_label_shares(y: Tensor, s: Tensor, weight: Tensor, sizes: Sequence[int], n_classes: int) -> Tensor:
+    """Return log p(y|s), one row's worth of the uniform distribution added to each combination.  (cells, classes)"""
+    counts = torch.full((math.prod(sizes), n_classes), 1 / n_classes)
+    counts.index_put_((joint_groups(s, sizes), y), weight, accumulate=True)
+    return (counts / counts.sum(1, keepdim=True)).log()
+
+
+def independence_ratio(y: Tensor, s: Tensor, weight: Tensor, n_classes: int, n_groups: int) -> Tensor:
+    """Return p(y) p(s) / p(y, s) of rows with these labels, groups and weights, 0 where none is.  (classes, groups)"""
+    mass = torch.zeros(n_classes, n_groups).index_put_((y, s), weight, accumulate=True)
+    joint = mass / mass.sum()
+    return torch.where(joint > 0, joint.sum(1, keepdim=True) * joint.sum(0) / joint, 0)

@@ -6,6 +6,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,22 +49,24 @@ def fit_stack(
     """
     _check_alike(estimators)
     workers = [copy.copy(estimator) for estimator in estimators]
-    first = workers[0]
+    first, replicas = workers[0], []
     table = read_table(first, X, y, sensitive_features, sample_weight, unlabelled)
-    parts = _check_rows(rows, len(estimators), table)
-    replicas = []
-    for worker, part in zip(workers, parts, strict=True):
-        _describe(worker, first, table)
-        worker.training_rows_, worker.has_unlabelled_ = table.seen(part), unlabelled is not None
+    shared = {name: value for name, value in vars(first).items() if name in ("n_features_in_", "feature_names_in_")}
+    shared |= {"input_shape_": table.x.shape[1:], "input_dtype_": table.x.dtype.name, "classes_": table.classes}
+    encoder = table.group_encoder
+    shared |= {"group_encoder_": encoder, "groups_": [] if encoder is None else encoder.names_}
+    for worker, part in zip(workers, _parts(rows, len(estimators), table), strict=True):
+        vars(worker).pop("feature_names_in_", None)  # of an earlier fit
+        vars(worker).update(shared, training_rows_=table.seen(part), has_unlabelled_=unlabelled is not None)
         replicas.append(_replica(worker, table, part))
     with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
-        _train(first, table, replicas, hopeless, report)
+        give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
+        train(replicas, _training_data(first, table), _plan(first, table, replicas), hopeless=give_up, on_epoch=report)
     for estimator, worker, replica in zip(estimators, workers, replicas, strict=True):
         worker.net_ = replica.net.eval().requires_grad_(False)
         worker.history_, worker.best_epoch_ = replica.history, replica.best_epoch
         worker.n_iter_ = replica.history[-1]["epoch"] + 1
-        vars(estimator).clear()
-        vars(estimator).update(vars(worker))
+        estimator.__dict__ = vars(worker)
     return estimators
 
 
@@ -96,42 +99,28 @@ def _check_alike(estimators: Sequence[Any]) -> None:
                 )
 
 
-def _check_rows(rows: Any, count: int, table: Table) -> list[np.ndarray]:
-    """Return the rows of the table that each estimator sees, all by default."""
+def _parts(rows: Any, count: int, table: Table) -> Iterator[np.ndarray]:
+    """Yield the rows of the table that each estimator sees, all by default."""
     if rows is None:
-        return [np.arange(len(table.y))] * count
+        yield from [np.arange(len(table.y))] * count
+        return
     if len(rows) != count:
         raise InputError(f"rows has {len(rows)} entries for {count} estimators; pass one index array for each.")
-    return [_check_part(np.asarray(part), i, table) for i, part in enumerate(rows)]
-
-
-def _check_part(part: np.ndarray, i: int, table: Table) -> np.ndarray:
-    if part.dtype == bool:
-        part = np.flatnonzero(part)
-    whole = part.ndim == 1 and len(part) and np.issubdtype(part.dtype, np.integer)
-    if not whole or part.min() < 0 or part.max() >= table.n_source or len(np.unique(part)) < len(part):
-        raise InputError(f"rows[{i}] must be distinct row numbers from 0 to {table.n_source - 1}, at least one.")
-    own = np.flatnonzero(np.isin(table.source, part))
-    labels = table.y[own]
-    if len(np.unique(labels[labels >= 0])) < 2 or any(len(np.unique(column)) < 2 for column in table.s[own].T):
-        raise InputError(f"rows[{i}] holds only one class or one group; every estimator must see at least two of each.")
-    return own
-
-
-def _describe(worker: Any, first: Any, table: Table) -> None:
-    """Set what a fit knows before training; a stack shares one table."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(first, name):
-            setattr(worker, name, getattr(first, name))
-        elif hasattr(worker, name):
-            delattr(worker, name)
-    worker.input_shape_, worker.input_dtype_ = table.x.shape[1:], table.x.dtype.name
-    worker.classes_ = table.classes
-    worker.group_encoder_ = table.group_encoder
-    worker.groups_ = [] if table.group_encoder is None else table.group_encoder.names_
+    for i, part in enumerate(rows):
+        part = np.flatnonzero(part) if np.asarray(part).dtype == bool else np.asarray(part)
+        whole = part.ndim == 1 and len(part) and np.issubdtype(part.dtype, np.integer)
+        if not whole or part.min() < 0 or part.max() >= table.n_source or len(np.unique(part)) < len(part):
+            raise InputError(f"rows[{i}] must be distinct row numbers from 0 to {table.n_source - 1}, at least one.")
+        own = np.flatnonzero(np.isin(table.source, part))
+        labels = table.y[own]
+        if len(np.unique(labels[labels >= 0])) < 2 or any(len(np.unique(column)) < 2 for column in table.s[own].T):
+            problem = f"rows[{i}] holds only one class or one group; every estimator must see at least two of each."
+            raise InputError(problem)
+        yield own
 
 
 def _replica(worker: Any, table: Table, own: np.ndarray) -> Replica:
+    """Split the rows of one estimator and build its network."""
     init, split, loop = (int(k) for k in np.random.SeedSequence(fit_seed(worker.random_state)).generate_state(3))
     generator = torch.Generator().manual_seed(split)
     strata = torch.from_numpy(number_cells(table.y[own], table.s[own]))
@@ -146,9 +135,8 @@ def _replica(worker: Any, table: Table, own: np.ndarray) -> Replica:
         net = worker.build(inputs, len(table.classes))
     seen = train_rows.numpy()
     worker.initialise(net, *(torch.from_numpy(a[seen]) for a in (table.y, table.s, table.weight)))
-    net = net.to(worker.device)
     scalars = {name: float(getattr(worker, name)) for name in worker.stacked_settings}
-    return Replica(net=net, rows=train_rows, validation=held, seed=loop, scalars=scalars)
+    return Replica(net=net.to(worker.device), rows=train_rows, validation=held, seed=loop, scalars=scalars)
 
 
 def fit_seed(random_state: Any) -> int:
@@ -156,31 +144,6 @@ def fit_seed(random_state: Any) -> int:
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     return int(check_random_state(random_state).randint(2**31))
-
-
-def _train(
-    first: Any, table: Table, replicas: list[Replica], hopeless: Hopeless | None, report: OnEpoch | None
-) -> None:
-    strata = number_cells(table.y, table.s) if first.stratify_by_label else number_cells(table.s)
-    arrays = (table.x, table.y, table.s, table.weight, strata, number_cells(table.y, table.s))
-    data = TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
-    select = {"objective": lambda: None, "paper": lambda: _PaperSelection(table, replicas), "last": lambda: _later}
-    opponent = None
-    if first.opponent is not None:
-        opponent = Opponent(part=first.opponent, loss=first.opponent_loss, steps=first.opponent_steps)
-    plan = TrainingPlan(
-        loss=first.loss,
-        evaluate=first.evaluate,
-        batch_size=first.batch_size,
-        max_epochs=first.max_epochs,
-        schedule=first.training,
-        prepare=first.prepare,
-        select=select[first.training.selection](),
-        opponent=opponent,
-        balanced_rows=first.balanced_rows,
-    )
-    give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
-    train(replicas, data, plan, hopeless=give_up, on_epoch=report)
 
 
 def number_cells(*columns: np.ndarray) -> np.ndarray:
@@ -193,41 +156,53 @@ def number_cells(*columns: np.ndarray) -> np.ndarray:
     return np.unique(stacked, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
 
 
-def _later(replica: Replica, _: Any) -> float:
-    """Prefer every epoch to those before it."""
-    return -float(len(replica.history))
+def _training_data(first: Any, table: Table) -> TrainingData:
+    cells = number_cells(table.y, table.s)
+    strata = cells if getattr(first, "condition_on_label", False) else number_cells(table.s)
+    arrays = (table.x, table.y, table.s, table.weight, strata, cells)
+    return TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
 
 
-class _PaperSelection:
-    """The paper's AUC + (1 - GPA) + (1 - AUDC) on the validation rows, negated because the loop minimises."""
-
-    def __init__(self, table: Table, replicas: list[Replica]):
-        self.table = table
+def _plan(first: Any, table: Table, replicas: list[Replica]) -> TrainingPlan:
+    select: dict[str, Any] = {"objective": None, "last": lambda replica, _: -float(len(replica.history))}
+    if first.training.selection == "paper":
         for replica in replicas:
-            self._check(replica.validation.numpy())
+            _check_paper(table, replica.validation.numpy())
+        select["paper"] = partial(_paper_loss, table)
+    opponent = None
+    if first.opponent is not None:
+        opponent = Opponent(part=first.opponent, loss=first.opponent_loss, steps=first.opponent_steps)
+    same = {name: getattr(first, name) for name in ("loss", "evaluate", "prepare", "batch_size", "max_epochs")}
+    return TrainingPlan(
+        **same,
+        schedule=first.training,
+        select=select[first.training.selection],
+        opponent=opponent,
+        balanced_rows=first.balanced_rows,
+    )
 
-    def _check(self, rows: np.ndarray) -> None:
-        rows = rows[self.table.y[rows] >= 0]
-        cells = [number_cells(self.table.y[rows], column) for column in self.table.s[rows].T]
-        n_classes = len(self.table.classes)
-        complete = all(len(np.unique(c)) >= 2 * n_classes for c in cells)
-        if len(np.unique(self.table.y[rows])) < n_classes or not complete:
-            raise InputError(
-                f"selection='paper' needs rows of every class, in two groups or more, among the {len(rows)} validation "
-                "rows.",
-                remedy="Raise validation_fraction, or use selection='objective'.",
-            )
 
-    def __call__(self, replica: Replica, probabilities: torch.Tensor) -> float:
-        rows = replica.validation.numpy()
-        known = self.table.y[rows] >= 0
-        rows, shown = rows[known], probabilities.cpu().numpy()[known]
-        scores = prediction_scores(shown, np.arange(len(self.table.classes)), self.table.y[rows], self.table.s[rows])
-        return -paper_objective(scores)
+def _check_paper(table: Table, rows: np.ndarray) -> None:
+    rows, n_classes = rows[table.y[rows] >= 0], len(table.classes)
+    cells = [number_cells(table.y[rows], column) for column in table.s[rows].T]
+    complete = all(len(np.unique(c)) >= 2 * n_classes for c in cells)
+    if len(np.unique(table.y[rows])) < n_classes or not complete:
+        needed = "needs rows of every class, in two groups or more, among"
+        remedy = "Raise validation_fraction, or use selection='objective'."
+        raise InputError(f"selection='paper' {needed} the {len(rows)} validation rows.", remedy=remedy)
+
+
+def _paper_loss(table: Table, replica: Replica, probabilities: torch.Tensor) -> float:
+    """Return the paper's AUC + (1 - GPA) + (1 - AUDC) on the validation rows, negated because the loop minimises."""
+    rows = replica.validation.numpy()
+    known = table.y[rows] >= 0
+    rows, shown = rows[known], probabilities.cpu().numpy()[known]
+    return -paper_objective(prediction_scores(shown, np.arange(len(table.classes)), table.y[rows], table.s[rows]))
 
 
 @contextlib.contextmanager
 def _progress(verbose: bool, n: int, on_epoch: OnEpoch | None) -> Iterator[OnEpoch | None]:
+    """Show a progress bar, if asked, beside calling `on_epoch`."""
     if not verbose:
         yield on_epoch
         return

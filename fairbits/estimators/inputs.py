@@ -9,15 +9,7 @@ import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
-from fairbits.encoding import (
-    GroupEncoder,
-    SeenRows,
-    check_length,
-    index_hashes,
-    row_hashes,
-    sensitive_columns,
-    sensitive_in_table,
-)
+from fairbits.encoding import GroupEncoder, SeenRows, index_hashes, row_hashes, sensitive_columns, sensitive_in_table
 from fairbits.errors import InputError, InputWarning
 
 MAX_REPEATS = 10  # whole-number weights become copies of rows up to this many times the table
@@ -63,40 +55,19 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight, unlabell
     X, y = read_numbers(estimator, X, y)
     check_classification_targets(y)
     source, weight = _copies(np.ones(len(X)) if sample_weight is None else _read_weights(sample_weight, len(X)))
-    classes, y = _read_labels(y[source], unlabelled)
+    y = y[source]
+    known = np.ones(len(y), dtype=bool) if unlabelled is None else y != unlabelled
+    classes = np.unique(y[known])
     if len(classes) < 2:
-        raise InputError(
-            f"y has only one class, {classes.tolist()} (after dropping rows of weight 0 or without a label).",
-            remedy="A classifier needs rows of at least two classes.",
-        )
+        found = f"y has only one class, {classes.tolist()} (after dropping rows of weight 0 or without a label)."
+        raise InputError(found, remedy="A classifier needs rows of at least two classes.")
+    number = np.full(len(y), -1, np.int64)
+    number[known] = np.searchsorted(classes, y[known])
     table = original if hasattr(original, "columns") else X
     encoder, s = _read_groups(estimator, table, sensitive_features, len(X), np.unique(source))
-    order = _canonical_order(X[source], y, s[source], weight)
-    kept = source[order]
-    marks = row_hashes(X), index_hashes(original)
-    return Table(X[kept], y[order].astype(np.int64), s[kept], weight[order], kept, len(X), classes, encoder, *marks)
-
-
-def _read_weights(sample_weight: Any, n: int) -> np.ndarray:
-    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if weight.shape != (n,):
-        raise InputError(f"sample_weight has shape {weight.shape} for {n} rows.", remedy="Pass one weight per row.")
-    if (weight < 0).any():
-        raise InputError("Negative values in data passed to `sample_weight`.", remedy="Weights are 0 or above.")
-    if not weight.any():
-        raise InputError("Sample weights must contain at least one non-zero number.")
-    return weight
-
-
-def _read_labels(y: np.ndarray, unlabelled: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes and each row's class index, -1 where the label is missing."""
-    if unlabelled is None:
-        return np.unique(y, return_inverse=True)
-    known = y != unlabelled
-    classes = np.unique(y[known])
-    index = np.full(len(y), -1)
-    index[known] = np.searchsorted(classes, y[known])
-    return classes, index
+    order = _canonical_order(X[source], number, s[source], weight)
+    kept, marks = source[order], (row_hashes(X), index_hashes(original))
+    return Table(X[kept], number[order], s[kept], weight[order], kept, len(X), classes, encoder, *marks)
 
 
 def read_numbers(estimator: Any, X, y="no_validation", **options: Any):
@@ -112,29 +83,32 @@ def read_numbers(estimator: Any, X, y="no_validation", **options: Any):
         raise InputError(f"X holds text ({error}).", remedy=remedy) from None
 
 
-def _read_groups(
-    estimator: Any, X, sensitive_features, n: int, used: np.ndarray
-) -> tuple[GroupEncoder | None, np.ndarray]:
+def _read_weights(sample_weight: Any, n: int) -> np.ndarray:
+    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weight.shape != (n,):
+        raise InputError(f"sample_weight has shape {weight.shape} for {n} rows.", remedy="Pass one weight per row.")
+    if (weight < 0).any():
+        raise InputError("Negative values in data passed to `sample_weight`.", remedy="Weights are 0 or above.")
+    if not weight.any():
+        raise InputError("Sample weights must contain at least one non-zero number.")
+    return weight
+
+
+def _read_groups(estimator: Any, X, sensitive, n: int, used: np.ndarray) -> tuple[GroupEncoder | None, np.ndarray]:
     """Return the encoder, fitted to the rows used, and the group numbers of all n rows, 0 in those not used."""
-    if sensitive_features is None:
+    if sensitive is None:
         if estimator.protects:
-            warning = MissingSensitiveFeaturesWarning(
-                f"{type(estimator).__name__} was fitted without sensitive features: the penalty is off and nothing is "
-                "protected.",
-                remedy="Pass sensitive_features=... to fit.",
-            )
-            warnings.warn(warning, stacklevel=5)
+            title = type(estimator).__name__
+            problem = f"{title} was fitted without sensitive features: the penalty is off and nothing is protected."
+            missing = MissingSensitiveFeaturesWarning(problem, remedy="Pass sensitive_features=... to fit.")
+            warnings.warn(missing, stacklevel=5)
         return None, np.zeros((n, 0), np.int64)
-    columns = sensitive_columns(sensitive_features)
-    check_length(columns, n)
-    columns = {name: pd.Series(values).iloc[used] for name, values in columns.items()}
+    columns = {name: pd.Series(values).iloc[used] for name, values in sensitive_columns(sensitive, n).items()}
     encoder = new_group_encoder(estimator.groups).fit(columns)
-    found = sensitive_in_table(X, sensitive_features) if getattr(X, "ndim", 2) == 2 else []  # polars has no ndim
+    found = sensitive_in_table(X, sensitive) if getattr(X, "ndim", 2) == 2 else []  # polars has no ndim
     if found:
-        overlap = SensitiveFeatureInXWarning(
-            f"A sensitive feature is among the inputs: {'; '.join(map(str, found))}.",
-            remedy="Drop it from X, unless you want the model to see it.",
-        )
+        problem = f"A sensitive feature is among the inputs: {'; '.join(map(str, found))}."
+        overlap = SensitiveFeatureInXWarning(problem, remedy="Drop it from X, unless you want the model to see it.")
         warnings.warn(overlap, stacklevel=5)
     own = encoder.transform(columns)
     s = np.zeros((n, own.shape[1]), np.int64)

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import operator
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -14,6 +13,14 @@ from fairbits.errors import InputError
 from fairbits.training import Schedule
 
 RULES = {"at_least": operator.ge, "above": operator.gt, "at_most": operator.le, "below": operator.lt}
+SCHEDULE_LIMITS: dict[str, dict[str, Any]] = {
+    "min_steps": {"at_least": 0, "whole": True},
+    "patience": {"at_least": 1, "whole": True},
+    "warmup_epochs": {"at_least": 0, "whole": True},
+    "learning_rate_decay": {"one_of": ("none", "linear")},
+    "validation_fraction": {"at_least": 0, "at_most": 0.9},
+    "selection": {"one_of": ("objective", "paper", "last")},
+}
 
 
 class SearchRange(NamedTuple):
@@ -49,37 +56,17 @@ def torch_device(value: Any) -> str | None:
     return None
 
 
-SCHEDULE_LIMITS: dict[str, dict[str, Any]] = {
-    "min_steps": {"at_least": 0, "whole": True},
-    "patience": {"at_least": 1, "whole": True},
-    "warmup_epochs": {"at_least": 0, "whole": True},
-    "learning_rate_decay": {"one_of": ("none", "linear")},
-    "validation_fraction": {"at_least": 0, "at_most": 0.9},
-    "selection": {"one_of": ("objective", "paper", "last")},
-}
-
-
 def schedule_fields(value: Any) -> str | None:
     """Return what is wrong with a training schedule, or None."""
-    if value is None:
-        return None
-    if not isinstance(value, Schedule):
+    if value is not None and not isinstance(value, Schedule):
         return "must be a Schedule, such as Schedule(patience=10), or None for the method's own"
-    for name, limits in SCHEDULE_LIMITS.items():
-        found = complaint(getattr(value, name), **limits)
-        if found:
+    for name, limits in SCHEDULE_LIMITS.items() if value else ():
+        if found := complaint(getattr(value, name), **limits):
             return f"has {name}={getattr(value, name)!r}, which {found}"
     return None
 
 
-def complaint(
-    value: Any,
-    *,
-    one_of: tuple | None = None,
-    whole: bool = False,
-    check: Callable[[Any], str | None] | None = None,
-    **bounds: float,
-) -> str | None:
+def complaint(value: Any, *, one_of: Any = None, whole: bool = False, check: Any = None, **bounds: float) -> str | None:
     """Return what a value should be, or None if it keeps its limits.
 
     >>> complaint(0, at_least=1, whole=True)
@@ -101,9 +88,8 @@ def complaint(
 def check_settings(estimator: Any) -> None:
     """Raise an InputError that names the first setting out of its limits, its value and what it should be."""
     for field in dataclasses.fields(estimator):
-        value = getattr(estimator, field.name)
-        found = complaint(value, **field.metadata["limits"]) if field.metadata.get("limits") else None
-        if found:
+        value, limits = getattr(estimator, field.name), field.metadata.get("limits")
+        if limits and (found := complaint(value, **limits)):
             raise InputError(f"{found}.", argument=f"{type(estimator).__name__}: {field.name}", value=value)
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from numbers import Integral
 from typing import Any
@@ -14,13 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairbits.encoding import BinnedSensitiveFeaturesWarning
 from fairbits.errors import InputError
+from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
 from fairbits.estimators.fitting import OnEpoch, fit_stack
-from fairbits.estimators.held_out import held_out_scores, stratified_folds
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning, new_group_encoder
 
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
 
+@dataclass(eq=False, repr=False)
 class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
     """Fit an estimator for every gamma, and score each on rows it has not seen; all gammas train as one stack.
 
@@ -38,32 +40,31 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
     scores_ : frame with one row per gamma and fold: what `held_out_scores` returns for the rows left out, unweighted
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        gammas: Sequence[float] = GAMMAS,
-        *,
-        cv: int = 3,
-        random_state: Any = 0,
-        on_epoch: OnEpoch | None = None,
-    ):
-        self.estimator, self.gammas, self.cv = estimator, gammas, cv
-        self.random_state, self.on_epoch = random_state, on_epoch
+    estimator: Any
+    gammas: Sequence[float] = GAMMAS
+    _: KW_ONLY
+    cv: int = 3
+    random_state: Any = 0
+    on_epoch: OnEpoch | None = None
 
     def fit(self, X, y, *, sensitive_features, sample_weight=None):
         """Train (cv + 1) models per gamma; arguments as for the estimator's `fit`, sensitive features required."""
-        self._check()
+        self._check(sensitive_features)
         data = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        labels = np.asarray(y)
-        s = self._groups(sensitive_features, len(labels))
+        labels, encoder = np.asarray(y), new_group_encoder(self.estimator.groups)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BinnedSensitiveFeaturesWarning)  # the fit says so
+            s = encoder.fit(sensitive_features, n_rows=len(labels)).transform(sensitive_features)
         folds = stratified_folds(labels, s, self.cv, self.random_state)
-        estimators, models = self._models(), [self._models() for _ in folds]
-        fit_stack(estimators, X, y, **data, on_epoch=_part(self.on_epoch, 0, 2))
+        estimators, *models = (
+            [clone(self.estimator).set_params(gamma=gamma) for gamma in self.gammas] for _ in range(1 + len(folds))
+        )
+        fit_stack(estimators, X, y, **data, on_epoch=self._half(0))
         rows = [train for train, _ in folds for _ in self.gammas]
         with warnings.catch_warnings():
             for said in (BinnedSensitiveFeaturesWarning, SensitiveFeatureInXWarning):
                 warnings.simplefilter("ignore", said)  # of all rows, a moment ago
-            fit_stack(list(chain(*models)), X, y, **data, rows=rows, on_epoch=_part(self.on_epoch, 1, 2))
+            fit_stack(list(chain(*models)), X, y, **data, rows=rows, on_epoch=self._half(1))
         self.estimators_ = estimators
         self.scores_ = pd.DataFrame(
             {"gamma": gamma, "fold": fold, **held_out_scores(model, _safe_indexing(X, test), labels[test], s[test])}
@@ -72,23 +73,17 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
         )
         return self
 
-    def _groups(self, sensitive_features: Any, n: int) -> np.ndarray:
-        if sensitive_features is None:
-            raise InputError("sensitive_features is None; a trade-off needs the columns to protect.")
-        encoder = new_group_encoder(self.estimator.groups)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BinnedSensitiveFeaturesWarning)  # said by the fit
-            return encoder.fit(sensitive_features, n_rows=n).transform(sensitive_features)
-
-    def _models(self) -> list[Any]:
-        return [clone(self.estimator).set_params(gamma=gamma) for gamma in self.gammas]
+    def _half(self, part: int) -> OnEpoch | None:
+        """Return a callback for one of two fits that reports the progress of both."""
+        tell = self.on_epoch
+        return tell and (lambda done, most: tell(part * most + done, 2 * most))
 
     def summary(self) -> pd.DataFrame:
         """Return the mean and the standard deviation over folds of every score, one row per gamma."""
         check_is_fitted(self, "scores_")
         return self.scores_.drop(columns="fold").groupby("gamma").agg(["mean", "std"])
 
-    def _check(self) -> None:
+    def _check(self, sensitive_features: Any) -> None:
         if "gamma" not in getattr(self.estimator, "stacked_settings", ()):
             raise InputError(
                 f"estimator={self.estimator!r} has no gamma to vary; pass a method with one, such as "
@@ -98,8 +93,5 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
             raise InputError(f"gammas={self.gammas!r} must be a list of the weights to try, such as [0.1, 0.3, 0.5].")
         if not isinstance(self.cv, Integral) or self.cv < 2:
             raise InputError(f"cv={self.cv!r} must be a whole number of at least 2 folds.")
-
-
-def _part(on_epoch, part: int, parts: int):
-    """Return a callback for one of several fits that reports the progress of all of them."""
-    return on_epoch and (lambda done, most: on_epoch(part * most + done, parts * most))
+        if sensitive_features is None:
+            raise InputError("sensitive_features is None; a trade-off needs the columns to protect.")

@@ -3,11 +3,11 @@
 from typing import Unpack
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from fairbits.errors import InputError
 from fairbits.information.exact import LN2, group_entropy, neuronwise_information, safe_log, table_information
-from fairbits.information.sampling import CLAMP, draw_codes, drawn_divergences, relative_tables
+from fairbits.information.sampling import CLAMP, RNG, draw_codes, drawn_divergences, relative_tables
 from fairbits.information.weighed_groups import Groups, WeighedGroups, Weighing, group_weights
 from fairbits.information.words import EXACT_BITS, mean_words
 
@@ -222,12 +222,7 @@ def _matched(divergence: Tensor, w: Tensor, everyone: Tensor, iterations: int) -
 
 @torch.no_grad()
 def information_sandwich(
-    theta: Tensor,
-    groups: Groups,
-    *,
-    n_draws: int = 4096,
-    generator: Generator | None = None,
-    **weighing: Unpack[Weighing],
+    theta: Tensor, groups: Groups, *, n_draws: int = 4096, generator: RNG = None, **weighing: Unpack[Weighing]
 ) -> tuple[Tensor, Tensor]:
     """Return (lower, upper) around the population's I(T;S), in bits, each valid in expectation.
 
@@ -251,7 +246,7 @@ def information_sandwich(
     return lower_end(theta, row_weights, prior, n_draws // 2, generator), upper
 
 
-def lower_end(theta: Tensor, row_weights: Tensor, prior: Tensor, n_draws: int, generator: Generator | None) -> Tensor:
+def lower_end(theta: Tensor, row_weights: Tensor, prior: Tensor, n_draws: int, generator: RNG) -> Tensor:
     """Return the sandwich's lower end, from two random halves that share out each group."""
     used = row_weights.sum(0).nonzero().squeeze(-1)
     used = used[torch.randperm(len(used), generator=generator, device=used.device)]
@@ -266,7 +261,7 @@ def lower_end(theta: Tensor, row_weights: Tensor, prior: Tensor, n_draws: int, g
     return (ends[0] + ends[1]) / 2
 
 
-def _held_out(fit: Rows, test: Rows, prior: Tensor, mixing: float, n_draws: int, generator: Generator | None) -> Tensor:
+def _held_out(fit: Rows, test: Rows, prior: Tensor, mixing: float, n_draws: int, generator: RNG) -> Tensor:
     """Return the mean log2 r_s(t) / pi_s on the test rows, with r from the fit rows."""
     if fit[0].shape[-1] <= EXACT_BITS:
         gain = _log_gain(mean_words(*fit), prior, mixing)

@@ -1,7 +1,7 @@
 """The information of codes of any width, from drawn codes."""
 
 import warnings
-from typing import Unpack
+from typing import TypeAlias, Unpack
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from fairbits.information.exact import LN2, joint_information, mixture_divergenc
 from fairbits.information.weighed_groups import Groups, Weighing, group_weights
 from fairbits.information.words import MAX_BITS, with_gradient
 
+RNG: TypeAlias = Generator | None
 CLAMP = 1e-6
 PENALTY_CLAMP = 1e-3
 EXACT_COST = 2**32  # rows times code words up to which `code_information` sums exactly
@@ -26,7 +27,7 @@ class SparseCountsWarning(InputWarning):
 
 @torch.no_grad()
 def monte_carlo_information(
-    theta: Tensor, groups: Groups, n_draws: int, generator: Generator | None = None, **weighing: Unpack[Weighing]
+    theta: Tensor, groups: Groups, n_draws: int, generator: RNG = None, **weighing: Unpack[Weighing]
 ) -> tuple[Tensor, Tensor]:
     """Estimate I(T;S) of one drawn code and the group, in bits, with its standard error, at any width: (...) each.
 
@@ -47,16 +48,14 @@ def monte_carlo_information(
     return v.mean(-1), v.std(-1) / n_draws**0.5
 
 
-def drawn_divergences(
-    theta: Tensor, row_weights: Tensor, prior: Tensor, n_draws: int, generator: Generator | None
-) -> Tensor:
+def drawn_divergences(theta: Tensor, row_weights: Tensor, prior: Tensor, n_draws: int, generator: RNG) -> Tensor:
     """Return KL(p(S|t) || prior) of independently drawn codes, in bits: (..., n_draws)."""
     p = theta.clamp(CLAMP, 1 - CLAMP)
     codes = draw_codes(p, (prior.unsqueeze(-2) @ row_weights).squeeze(-2), n_draws, generator)
     return posterior_divergence(relative_tables(codes, p, row_weights), prior)
 
 
-def draw_codes(p: Tensor, row_probabilities: Tensor, n_draws: int, generator: Generator | None) -> Tensor:
+def draw_codes(p: Tensor, row_probabilities: Tensor, n_draws: int, generator: RNG) -> Tensor:
     """Draw rows with replacement and a code (..., n_draws, m) of 0. and 1. from each."""
     chances = row_probabilities.reshape(-1, row_probabilities.shape[-1])
     chances = torch.where(chances.sum(-1, keepdim=True) > 0, chances, 1)
@@ -96,12 +95,7 @@ def _chunks(draws: Tensor, dim: int, p: Tensor) -> tuple[Tensor, ...]:
 
 
 def wide_information(
-    theta: Tensor,
-    groups: Groups,
-    *,
-    generator: Generator | None = None,
-    noise: Tensor | None = None,
-    **weighing: Unpack[Weighing],
+    theta: Tensor, groups: Groups, *, generator: RNG = None, noise: Tensor | None = None, **weighing: Unpack[Weighing]
 ) -> Tensor:
     """Estimate I(T;S) of one drawn code and the group, in bits, with an unbiased gradient: a penalty at any width.
 

@@ -99,15 +99,8 @@ class Folder:
             yield
 
 
-def reproduce(
-    runs: Sequence[Any],
-    folder: Folder,
-    *,
-    workers: int = 1,
-    watch: Watch | None = None,
-    track: Callable[[Record], None] | None = None,
-) -> list[Record]:
-    """Execute the runs of a plan that have no record, and return the records of all.
+def reproduce(runs: Sequence[Any], folder: Folder, **options: Any) -> list[Record]:
+    """Execute the runs of a plan that have no record, and return the records of all; options are those of `finish`.
 
     You can interrupt it at any time: a search resumes after its last batch of trials.
     """
@@ -121,7 +114,7 @@ def reproduce(
         if hasattr(run, "method"):
             estimator_of(run.method)
     folder.trials.mkdir(parents=True, exist_ok=True)
-    return finish(runs, partial(execute_alone, trials=folder.trials), folder, workers=workers, watch=watch, track=track)
+    return finish(runs, partial(execute_alone, trials=folder.trials), folder, **options)
 
 
 def finish(

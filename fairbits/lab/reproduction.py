@@ -1,8 +1,9 @@
-"""Run the experiments of plans, show how far they are, and write their tables and figures."""
+"""Run the experiments of plans, show how far they are, mirror their records, and write their tables and figures."""
 
 import json
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from fairbits.errors import InputError
+from fairbits.errors import InputError, MissingExtraError
 from fairbits.lab.harness import Folder, reproduce
+from fairbits.lab.paper import can_draw, write_lab_report, write_paper
 from fairbits.lab.plan_files import read_plan, shipped_plans
-from fairbits.lab.tracking import wandb_mirror
 from fairbits.metrics import paper_objective
 from fairbits.storage import file_errors
 
@@ -63,7 +64,7 @@ def run_experiments(
         console.print("Stopped. Finished runs are kept; the same command continues from there.")
         raise
     with file_errors(output):
-        files = _write(list(folder.read().values()), output)
+        files = write_lab_report(output) if can_draw() else write_paper(folder.read().values(), output)
     for file in files:
         if file.suffix == ".md":
             console.print(file.read_text(), markup=False, highlight=False)
@@ -78,17 +79,6 @@ def _changes(texts: list[str]) -> dict[str, Any]:
         return tomllib.loads("\n".join(texts))
     except tomllib.TOMLDecodeError:
         raise InputError(f"--set takes NAME=VALUE with a value as in TOML, such as epochs=80; got {texts}.") from None
-
-
-def _write(records: list[dict[str, Any]], output: Path) -> list[Path]:
-    """Write tables, figures and, if its packages are installed, the page; return the files."""
-    try:
-        from fairbits.lab.paper_page import write_lab_report
-    except ImportError:
-        from fairbits.lab.paper import write_paper
-
-        return write_paper(records, output)
-    return write_lab_report(output)
 
 
 class _Display:
@@ -128,3 +118,40 @@ class _Display:
 def _size(run: Any) -> int:
     """Return about how many trials a run is worth."""
     return run.trials if run.kind == "search" else len(getattr(run, "values", [run]))
+
+
+def wandb_mirror(folder: str) -> Callable[[dict[str, Any]], None]:
+    """Return a function that sends each record as one run; `WANDB_MODE=offline` keeps it on this machine."""
+    try:
+        import wandb
+    except ImportError:
+        raise MissingExtraError("Weights & Biases", "tracking") from None
+
+    def send(record: dict[str, Any]) -> None:
+        run = record["run"]
+        name = "-".join(str(run[key]) for key in ("kind", "dataset", "name", "fold", "seed") if key in run)
+        where = {"project": "fairbits", "group": folder, "name": name, "id": record["hash"]}
+        with wandb.init(**where, config=run, reinit=True) as sent:
+            for i, step in enumerate(series(record["result"])):
+                sent.log(step, step=i)
+            sent.summary.update({**flat(record["result"]), "seconds": record["made"]["seconds"]})
+
+    return send
+
+
+def flat(result: Any, prefix: str = "") -> dict[str, float]:
+    """Return the numbers of nested dicts under joined names; lists are left out.
+
+    >>> flat({"test": {"auc": 0.7}, "best": {"depth": 2}, "scores": [1, 2]})
+    {'test.auc': 0.7, 'best.depth': 2}
+    """
+    if isinstance(result, (int, float)) and not isinstance(result, bool):
+        return {prefix[:-1]: result}
+    if not isinstance(result, dict):
+        return {}
+    return {k: v for name, part in result.items() for k, v in flat(part, f"{prefix}{name}.").items()}
+
+
+def series(result: dict[str, Any]) -> list[dict[str, float]]:
+    """Return the lists of dicts in a result, such as epochs or strengths, one after another."""
+    return [flat(step) for part in result.values() if isinstance(part, list) for step in part]

@@ -142,13 +142,7 @@ class Images(Run):
     seed: int = 0
 
 
-KINDS: dict[str, type[Run]] = {
-    "reference": Reference,
-    "search": Search,
-    "strengths": Strengths,
-    "plane": Plane,
-    "images": Images,
-}
+KINDS: dict[str, type[Run]] = {kind.__name__.lower(): kind for kind in (Reference, Search, Strengths, Plane, Images)}
 AnyRun = Annotated[Reference | Search | Strengths | Plane | Images, Field(discriminator="kind")]
 RUN: TypeAdapter[Any] = TypeAdapter(AnyRun)
 

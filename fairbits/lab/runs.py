@@ -14,17 +14,15 @@ import torch
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 
 from fairbits import datasets
 from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
-from fairbits.estimators.held_out import held_out_scores, stratified_folds
-from fairbits.estimators.information_plane import information_plane
+from fairbits.estimators.diagnostics import held_out_scores, information_plane, stratified_folds
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
-from fairbits.metrics import random_guess_distance
+from fairbits.metrics import auc, random_guess_distance
 from fairbits.training import Schedule
 
 DRAWS = 16  # of one person, beside one draw
@@ -152,7 +150,7 @@ def _representation(views: Views, train: Part, test: Part, trees: int, seed: int
         guess = forest.classes_[chances.argmax(1)]
         found[name] = {
             "adrg": random_guess_distance(test.s[:, 0], guess),
-            "auc_of_s": float(roc_auc_score(test.s[:, 0], chances[:, 1])),
+            "auc_of_s": auc(test.s[:, 0], chances),
         }
     return found
 

@@ -22,8 +22,6 @@ from fairbits.errors import InputError, InputTypeError, MissingExtraError
 from fairbits.estimators import CodeClassifier, InvariantClassifier
 from fairbits.storage import replace_file
 
-OPSET = 18  # of the ONNX operators
-EXAMPLE_ROWS = 3  # to trace with; torch may take a single row for a constant
 NOISE = (
     "Uniform numbers in [0, 1), independent for every row and every bit. Draw them again for every run from a "
     "cryptographic source such as os.urandom (24 random bits times 2^-24 fit in float32), and delete them afterwards. "
@@ -88,12 +86,11 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
         if find_spec(library) is None:
             raise MissingExtraError(f"export_onnx uses {library} and", "export")
     files = _onnx_files(estimator)
-    description = _description(estimator, encoder, list(files))
+    description = json.dumps(_description(estimator, encoder, list(files)), indent=1, default=str, allow_nan=False)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
+    for name, content in {**files, "export.json": f"{description}\n".encode()}.items():
         replace_file(folder / name, content)
-    replace_file(folder / "export.json", json.dumps(description, indent=1, default=str, allow_nan=False) + "\n")
     return folder
 
 
@@ -103,26 +100,27 @@ def _fitted_steps(model: Any) -> list[Any]:
         check_is_fitted(model)
     if isinstance(model, Pipeline):
         return [inner for _, step in model.steps for inner in _fitted_steps(step)]
-    for name in ("estimator_", "best_estimator_"):
-        if hasattr(model, name):
-            return _fitted_steps(getattr(model, name))
-    return [model]
+    chosen = getattr(model, "estimator_", getattr(model, "best_estimator_", None))
+    return [model] if chosen is None else _fitted_steps(chosen)
 
 
 def _description(estimator: Any, encoder: TableEncoder | None, files: list[str]) -> dict[str, Any]:
     """Return the content of `export.json`."""
-    names = None  # pixels have none
-    if len(estimator.input_shape_) == 1:
-        names = _names_in(estimator) if encoder is None else [str(name) for name in encoder.get_feature_names_out()]
+    first = estimator if encoder is None else encoder
+    columns = [
+        str(name) for name in getattr(first, "feature_names_in_", [f"x{i}" for i in range(first.n_features_in_)])
+    ]
+    names: Any = columns if encoder is None else [str(name) for name in encoder.get_feature_names_out()]
     table = None
     if encoder is not None:
-        learnt = zip(_names_in(encoder), encoder.state()["features"], strict=True)
+        learnt = zip(columns, encoder.state()["features"], strict=True)
         table = {"recipe": RECIPE, "columns": [{"name": n, **(f or {"kind": "dropped"})} for n, f in learnt]}
+    shape = ["n", *estimator.input_shape_]
     described = {
         "fairbits": fairbits.__version__,
         "method": type(estimator).__name__,
         "files": files,
-        "x": {"shape": ["n", *estimator.input_shape_], "dtype": estimator.input_dtype_, "names": names},
+        "x": {"shape": shape, "dtype": estimator.input_dtype_, "names": names if len(shape) == 2 else None},
         "table": table,
         "classes": estimator.classes_.tolist(),
     }
@@ -132,36 +130,30 @@ def _description(estimator: Any, encoder: TableEncoder | None, files: list[str])
     return {**described, "noise": noise, "bits": list(estimator.get_feature_names_out()), "notes": [ONE_DRAW]}
 
 
-def _names_in(model: Any) -> list[str]:
-    return [str(name) for name in getattr(model, "feature_names_in_", [f"x{i}" for i in range(model.n_features_in_)])]
-
-
-class _Traced(nn.Module):
-    """A function of tensors, and the parts of a network that it uses: no others are exported."""
-
-    def __init__(self, function: Callable[..., Tensor], **parts: nn.Module):
-        super().__init__()
-        self.forward = function
-        for name, part in parts.items():
-            self.add_module(name, part)
-
-
 def _onnx_files(estimator: Any) -> dict[str, bytes]:
     """Return the ONNX files of a fitted method: name -> content."""
     net: Any = copy.deepcopy(estimator.net_).cpu()
-    x = torch.zeros(EXAMPLE_ROWS, *estimator.input_shape_, dtype=getattr(torch, estimator.input_dtype_))
+    # Three rows to trace with: torch may take a single row for a constant.
+    x = torch.zeros(3, *estimator.input_shape_, dtype=getattr(torch, estimator.input_dtype_))
     about = {"fairbits": fairbits.__version__, "method": type(estimator).__name__}
     if not isinstance(estimator, CodeClassifier):
-        whole = _Traced(lambda x: estimator.probabilities(net, x), net=net)
+        whole = _traced(lambda x: estimator.probabilities(net, x), net=net)
         return {"model.onnx": _onnx(whole, {"x": x}, "probabilities", {**about, "probabilities": FUNCTION_OF_THE_ROW})}
     about["bits"] = ONE_DRAW
-    noise = torch.zeros(EXAMPLE_ROWS, estimator.code_size)
-    encoder = _Traced(lambda x, noise: (noise < net.theta(x)).to(torch.uint8), net=net)
-    head = _Traced(lambda bits: torch.softmax(net.head(bits.float()), -1), head=net.head)
+    noise = torch.zeros(3, estimator.code_size)
+    encoder = _traced(lambda x, noise: (noise < net.theta(x)).to(torch.uint8), net=net)
+    head = _traced(lambda bits: torch.softmax(net.head(bits.float()), -1), head=net.head)
     return {
         "encoder.onnx": _onnx(encoder, {"x": x, "noise": noise}, "bits", {**about, "noise": NOISE}),
         "head.onnx": _onnx(head, {"bits": noise.to(torch.uint8)}, "probabilities", about),
     }
+
+
+def _traced(function: Callable[..., Tensor], **parts: nn.Module) -> nn.Module:
+    """Return a function of tensors as a module with the parts of a network that it uses: no others are exported."""
+    module: Any = nn.ModuleDict(parts)
+    module.forward = function
+    return module.eval()
 
 
 def _onnx(module: nn.Module, inputs: dict[str, Tensor], output: str, about: dict[str, str]) -> bytes:
@@ -171,12 +163,12 @@ def _onnx(module: nn.Module, inputs: dict[str, Tensor], output: str, about: dict
     rows = torch.export.Dim("n")
     with _quiet():
         program: Any = torch.onnx.export(
-            module.eval(),
+            module,
             tuple(inputs.values()),
             input_names=list(inputs),
             output_names=[output],
             dynamic_shapes={name: {0: rows} for name in inputs},
-            opset_version=OPSET,
+            opset_version=18,
             dynamo=True,
             verbose=False,
         )
@@ -205,10 +197,7 @@ def _quiet() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            warnings.simplefilter("ignore", DeprecationWarning)
-            warnings.filterwarnings("ignore", "# The axis name: n will not be used")  # two inputs share it on purpose
+        with warnings.catch_warnings(action="ignore"):
             yield
     finally:
         logger.setLevel(level)

@@ -1,36 +1,39 @@
-"""Save a fitted model as a folder that appears whole or not at all, and load it."""
+"""Save a fitted model to a folder of JSON and weights, and load it."""
 
+import dataclasses
+import math
 import os
 import platform
-import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import safetensors.torch
+import torch
+from sklearn.pipeline import Pipeline
 from torch import Tensor
 
-from fairbits.modelfile.model_state import FileState, method_of, state_of
-from fairbits.modelfile.sealed_files import (
-    BEGINNING,
-    MANIFEST,
-    MAX_JSON,
-    MAX_MANIFEST,
+from fairbits.encoding import GroupEncoder, TableEncoder
+from fairbits.estimators import CertifiedClassifier
+from fairbits.modelfile.model_content import LEARNT, NOT_KEPT, FileState, known_method, method_of
+from fairbits.modelfile.sealed_folder import (
     MODEL,
     WEIGHTS,
-    ModelExistsError,
     ModelFileError,
-    manifest_of,
-    read_file,
+    need,
     read_json,
     read_manifest,
     read_sealed,
     said_of,
+    write_folder,
     write_json,
 )
-from fairbits.modelfile.weights import file_sizes, read_weights, write_weights
-from fairbits.storage import replace_file, versions
+from fairbits.storage import versions
+
+# What can be saved besides methods, and the attribute that a fitted one has.
+FITTED = {Pipeline: "steps", TableEncoder: "features_", GroupEncoder: "levels_", CertifiedClassifier: "estimator_"}
 
 
 def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> None:
@@ -64,18 +67,91 @@ def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> Non
     """
     path = Path(os.path.abspath(path))
     with said_of(f"This {type(model).__name__} cannot be saved"):
-        state = FileState(
-            created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-            versions={"python": platform.python_version(), **versions()},
-            model=state_of(model),
-        )
-        files = {MODEL: write_json(state.model_dump())}
+        content = {
+            "created": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            "versions": {"python": platform.python_version(), **versions()},
+            "model": plain(describe(model)),
+        }
+        files = {MODEL: write_json(content)}
         method = method_of(model)
         if method is not None:
-            files[WEIGHTS] = write_weights(method.net_.state_dict())
+            weights = {name: t.detach().cpu().contiguous().clone() for name, t in method.net_.state_dict().items()}
+            files[WEIGHTS] = safetensors.torch.save(weights)
     with said_of(f"{path} cannot be written"):
-        _check_place(path, overwrite)
-        _write_folder(path, {**files, MANIFEST: manifest_of(files)})
+        write_folder(path, files, overwrite=overwrite, check=load)
+
+
+def plain(value: Any) -> Any:
+    """Return Python's own numbers, texts, lists and dicts for those of numpy, tuples and dataclasses.
+
+    >>> plain({"sizes": (np.int64(3), 4), "rate": np.float64(0.5), "loss": math.nan})
+    {'sizes': [3, 4], 'rate': 0.5, 'loss': 'nan'}
+    """
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name not in NOT_KEPT}
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return [plain(item) for item in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is not None and not isinstance(value, (bool, int, float, str)):
+        raise ModelFileError(f"A model file holds numbers, texts and truth values, but not {str(value)[:80]!r}.")
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def describe(model: Any, where: str = "") -> dict[str, Any]:
+    """Return what a file says of a fitted model: all but its weights."""
+    kind = type(model)
+    attribute = "net_" if kind is known_method(kind.__name__) else FITTED.get(kind)
+    if attribute is None or (where and attribute not in ("net_", "features_")):
+        inside = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
+        raise ModelFileError(
+            f"A {kind.__name__} cannot be saved{where}{inside}. A model file holds fairbits' own methods, encoders and "
+            "CertifiedClassifier, and pipelines of TableEncoder and a method."
+        )
+    if not hasattr(model, attribute):
+        raise ModelFileError(f"This {kind.__name__} is not fitted.", remedy="Call fit first.")
+    if kind is Pipeline:
+        steps = [{"name": name, "model": describe(step, " in a pipeline")} for name, step in model.steps]
+        return {"kind": "pipeline", "steps": steps}
+    if kind is GroupEncoder:
+        return {"kind": "groups", **model.state()}
+    output = getattr(model, "_sklearn_output_config", {}).get("transform")
+    if kind is TableEncoder:
+        return {"kind": "table", **model.state(), "output": output}
+    parts = _certified_parts(model) if kind is CertifiedClassifier else _method_parts(model)
+    return {**parts, "output": output}
+
+
+def _method_parts(model: Any) -> dict[str, Any]:
+    dtype = model.classes_.dtype
+    name, width = ("str", dtype.itemsize // 4) if dtype.kind == "U" else (dtype.name, 0)
+    return {
+        "kind": "method",
+        "name": type(model).__name__,
+        "settings": model,
+        **{name: getattr(model, f"{name}_") for name in LEARNT},
+        "feature_names_in": getattr(model, "feature_names_in_", None),
+        "classes": {"dtype": name, "width": width, "values": model.classes_},
+        "groups": None if model.group_encoder_ is None else describe(model.group_encoder_),
+        "fingerprint": model.training_rows_.fingerprint,
+    }
+
+
+def _certified_parts(model: CertifiedClassifier) -> dict[str, Any]:
+    settings = model.get_params(deep=False)
+    template = settings.pop("estimator")
+    if template is not None:
+        step, method = template.steps[-1] if isinstance(template, Pipeline) else (None, template)
+        template = {"step": step, "gamma": method.gamma}
+    return {
+        "kind": "certified",
+        **{name: value for name, value in settings.items() if name not in NOT_KEPT},
+        "template": template,
+        "chosen": describe(model.estimator_),
+        "certificate": model.certificate_,
+        "path": model.path_.to_dict("records"),
+    }
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -87,84 +163,33 @@ def load(path: str | os.PathLike) -> Any:
     can write new digests, which gives another model but never runs code. Load models from people you trust.
     """
     folder = Path(path)
-    entries = read_manifest(folder)
-
-    def weights(expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        data = read_sealed(folder / WEIGHTS, entries.weights, file_sizes(expected))
-        return read_weights(data, expected, str(folder / WEIGHTS))
-
-    content = read_json(read_sealed(folder / MODEL, entries.model, range(MAX_JSON + 1)), str(folder / MODEL))
-    with said_of(f"{folder / MODEL} does not describe a model that fairbits can build"):
-        return FileState.model_validate(content).model.build(weights)
+    entries, model, weights = read_manifest(folder), folder / MODEL, folder / WEIGHTS
+    data = read_sealed(model, entries)
+    read_json(data, str(model))  # refuses what pydantic would let pass: keys that occur twice, NaN
+    with said_of(f"{model} does not describe a model that fairbits can build"):
+        state = FileState.model_validate_json(data).model
+        return state.build(lambda net: read_weights(read_sealed(weights, entries, file_sizes(net)), net, str(weights)))
 
 
-def _check_place(path: Path, overwrite: bool) -> None:
-    """Raise unless the path is free, or holds nothing but a model that may be replaced."""
-    if not os.path.lexists(path) or (path.is_dir() and not path.is_symlink() and not any(path.iterdir())):
-        return
-    file = path / MANIFEST
-    regular = not path.is_symlink() and not file.is_symlink() and file.is_file()
-    if not regular or not read_file(file, MAX_MANIFEST).startswith(BEGINNING):
-        raise ModelFileError(f"{path} exists and is not a model.", remedy="Choose another place.")
-    others = sorted({file.name for file in path.iterdir()} - {MANIFEST, MODEL, WEIGHTS})
-    if others:
-        problem = f"{path} also holds {others[0]!r}, which is not part of the model."
-        raise ModelFileError(problem, remedy="Move it, or choose another place.")
-    if not overwrite:
-        raise ModelExistsError(path)
+def file_sizes(expected: Mapping[str, Tensor]) -> range:
+    """Return how many bytes a file with these tensors (on any device, "meta" too) may have."""
+    numbers = sum(t.numel() * t.element_size() for t in expected.values())
+    return range(numbers + 8, numbers + sum(2 * len(name) + 256 for name in expected) + 256)
 
 
-def _write_folder(path: Path, files: dict[str, bytes]) -> None:
-    """Write files to a new folder, load it once, and move it to its place.
-
-    There is never half a model at that place. Replacing one takes two renames; if the machine stops between them, both
-    models are complete in folders next to it, called .part....
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".part.{path.name}.{secrets.token_hex(4)}")
-    part.mkdir()
-    try:
-        for name, data in files.items():
-            replace_file(part / name, data)
-        _sync_folder(part)
+def read_weights(data: bytes, expected: Mapping[str, Tensor], file: str) -> dict[str, Tensor]:
+    """Return the tensors of a file; names, shapes and types must be the expected ones, numbers finite."""
+    with said_of(f"{file} cannot be read"):
+        start = 8 + int.from_bytes(data[:8], "little")
+        need(start <= len(data), "it is cut off, or not a safetensors file")
+        for name in sorted(set(read_json(data[8:start], file)) ^ set(expected)):
+            raise ValueError(f"{name[:80]!r} is missing, or not a part of the network in model.json")
         try:
-            load(part)
-        except ModelFileError as error:
-            raise ModelFileError(error.problem.replace(str(part), str(path)), remedy=error.remedy) from error
-        _move(part, path)
-    except BaseException:
-        _remove(part)
-        raise
-    _sync_folder(path.parent)
-
-
-def _move(part: Path, path: Path) -> None:
-    aside = part.with_name(part.name + ".old")
-    replaced = path.is_dir()
-    if replaced:
-        os.rename(path, aside)
-    try:
-        os.rename(part, path)
-    except BaseException:
-        if replaced:
-            os.rename(aside, path)
-        raise
-    _remove(aside)
-
-
-def _remove(folder: Path) -> None:
-    """Delete the model files of a folder, and the folder if nothing else is in it."""
-    with suppress(OSError):
-        for name in (MANIFEST, MODEL, WEIGHTS):
-            (folder / name).unlink(missing_ok=True)
-        folder.rmdir()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Write the names in a folder to the disk, where the system can."""
-    if os.name == "posix":
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
+            tensors = safetensors.torch.load(data)
+        except (safetensors.SafetensorError, KeyError) as error:  # the latter for types that torch does not know
+            raise ValueError(str(error)) from error
+        for name, tensor in tensors.items():
+            found, needed = ((list(t.shape), t.dtype) for t in (tensor, expected[name]))
+            need(found == needed, f"{name!r} is {found}, but the network in model.json needs {needed}")
+            need(bool(torch.isfinite(tensor).all()), f"{name!r} holds values that are infinite or not numbers")
+    return {name: tensor.clone() for name, tensor in tensors.items()}

@@ -1,81 +1,259 @@
-"""The trade-off as a picture, and charts as files."""
+"""Charts of rows of plain values: as Vega-Lite for the page, and as files.
+
+On the page, text and lines take its own colour. Marks have a colour of middle lightness, with a contrast of at least 3
+to 1 to both backgrounds; a test computes it.
+"""
 
 import io
+import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
+from fairbits.report.page import Key
 from fairbits.storage import replace_file
 
-FAIRER = "1 - GPA (fairer →)"
+Row = dict[str, Any]
+Spec = dict[str, Any]
+Field = tuple[str, str, str]  # of rows: its name, its title, and the format of a number, empty for text
+
+BACKGROUNDS = ("#ffffff", "#15181d")  # of style.css, light and dark
+TEXT = "currentColor"
+BLUE, ORANGE, GREEN, PINK = "#2478c4", "#c8600f", "#0b8f6a", "#c0588f"
+PURPLE, OCHRE, TEAL, GREY = "#8a63d2", "#8f6f00", "#3d8f8f", "#808080"
+SERIES = (BLUE, ORANGE, GREEN, PINK, PURPLE, OCHRE, TEAL, GREY)
+DASHES = ("1 0", "6 3", "2 2", "8 3 2 3")
+PALE, DARK = "#e9f1fa", "#0b3c6f"  # ends of the heat map
+ON_PALE, ON_DARK = "#000000", "#ffffff"
+SWITCH = 0.67  # of the way from pale to dark, letters become white
+CIRCLE = "M0,-1A1,1 0 1 1 0,1A1,1 0 1 1 0,-1Z"
+SQUARE = "M-.9,-.9H.9V.9H-.9Z"
+DIAMOND = "M0,-1.2L1,0L0,1.2L-1,0Z"
+UPWARD, DOWNWARD = "M0,-1.1L1.1,.9H-1.1Z", "M0,1.1L1.1,-.9H-1.1Z"
+RIGHTWARD, LEFTWARD = "M-.9,-1.1L1.1,0L-.9,1.1Z", "M.9,-1.1L-1.1,0L.9,1.1Z"
+CROSS = "M-1,-.35H-.35V-1H.35V-.35H1V.35H.35V1H-.35V.35H-1Z"
+LOOK = json.loads((Path(__file__).parent / "look.json").read_text(encoding="utf-8"))
+NUMBER_ROOM = 0.25  # of the attacks' axis: the width of a number beside its mark on a narrow screen
+
+
+def line_keys(names: list[str]) -> tuple[Key, ...]:
+    """Return the marks of lines, one for each name, that differ in colour and dashes."""
+    return tuple(Key(name, SERIES[i], dash=DASHES[i % len(DASHES)]) for i, name in enumerate(names))
+
+
+def _by_key(field: str, keys: tuple[Key, ...]) -> list[Any]:
+    """Return the encodings that draw the values of a field as their keys say: a colour, and a symbol or dashes."""
+    marks: list[tuple[Any, list[Any]]] = [(alt.Color, [key.colour for key in keys])]
+    if all(key.symbol for key in keys):
+        marks.append((alt.Shape, [key.symbol for key in keys]))
+    else:
+        marks.append((alt.StrokeDash, [[int(length) for length in key.dash.split()] for key in keys]))
+    names = [key.label for key in keys]
+    return [mark(f"{field}:N", scale=alt.Scale(domain=names, range=values), legend=None) for mark, values in marks]
+
+
+def _drawn(rows: list[Row]) -> alt.Chart:
+    """Return a chart of rows that holds them itself."""
+    return alt.Chart(alt.InlineData(rows))
+
+
+def _tooltip(*fields: Field) -> list[alt.Tooltip]:
+    """Return what a mark shows under the pointer."""
+    return [
+        alt.Tooltip(f"{name}:Q", title=title, format=form) if form else alt.Tooltip(f"{name}:N", title=title)
+        for name, title, form in fields
+    ]
+
+
+def _specification(height: int, *layers: Any, params: Iterable[Any] = ()) -> Spec:
+    """Return layers as Vega-Lite that fills the width of its place and takes the colours of the page."""
+    return alt.layer(*layers).add_params(*params).properties(**LOOK, height=height).to_dict(format="vega-lite")
+
+
+def tradeoff_marks(
+    points: list[Row], fields: tuple[Field, ...], keys: tuple[Key, ...], start: int, limit: float | None
+) -> Spec:
+    """Draw models by disparity and by the score that was picked, and ring the one that the slider points to."""
+    params = (
+        alt.param(name=name, value=value, bind=alt.BindDirect(element=f"#{name}", event="input"))
+        for name, value in (("place", start), ("shown", "accuracy"))
+    )
+    most = max([0.01, limit or 0, *(p["disparity"] for p in points)])
+    across = alt.Scale(domain=[-0.03 * most, 1.05 * most], nice=False)
+    base = _drawn(points).transform_calculate(score="shown == 'AUC' ? datum.auc : datum.accuracy")
+    base = base.encode(
+        x=alt.X("disparity:Q", title="disparity (← smaller is fairer)", scale=across),
+        y=alt.Y("score:Q", title=None, scale=alt.Scale(zero=False, padding=14)),
+    )
+    tips, marks = _tooltip(*fields), _by_key("kind", keys)
+    lines = base.transform_filter("datum.path").mark_line(strokeWidth=1.5, opacity=0.55)
+    ring = base.transform_filter("datum.place == place").mark_point(size=340, strokeWidth=2.5, opacity=1)
+    layers = [
+        lines.encode(marks[0], order="gamma:Q"),
+        base.mark_point(filled=True, size=80, opacity=1).encode(*marks, tooltip=tips),
+        base.transform_filter("datum.chosen").mark_text(dy=-20, fontWeight="bold", text="chosen"),
+        ring.encode(color=alt.value(TEXT), tooltip=tips),
+    ]
+    if limit:
+        at = _drawn([{"disparity": limit}]).encode(x="disparity:Q")
+        layers.append(at.mark_rule(strokeDash=[5, 4], color=TEXT, opacity=0.7))
+        words = at.mark_text(align="left", dx=5, baseline="top", text=f"limit {limit:g}")
+        layers.append(words.encode(y=alt.value(2)))
+    return _specification(380, *layers, params=params)
+
+
+def attack_intervals(rows: list[Row], ends: list[Row], guessing: float) -> Spec:
+    """Draw the attacks' intervals above one another, with guessing and the certificate as vertical lines."""
+    order = [*(end["row"] for end in ends[::-1]), *(row["row"] for row in rows)]
+    values = [guessing, *(end["value"] for end in ends), *(row[end] for row in rows for end in ("low", "high"))]
+    low, high = min(values), max(values)
+    high = max(high, max(end["value"] for end in ends) + NUMBER_ROOM * (high - low))
+    room = 0.05 * (high - low) or 0.01
+    domain = alt.Scale(domain=[low - room, high + room], nice=False, zero=False)
+    x = alt.X("value:Q", title="balanced accuracy", scale=domain)
+    y = alt.Y("row:N", sort=order, title=None, axis=alt.Axis(labelLimit=170, grid=True))
+    kinds = alt.Color("released:N", scale=alt.Scale(domain=[True, False], range=[BLUE, GREY]), legend=None)
+    value = ("value", "balanced accuracy", ".3f")
+    tips = _tooltip(("row", "attack", ""), value, ("low", "interval from", ".3f"), ("high", "to", ".3f"))
+    probes = _drawn(rows).encode(y=y, color=kinds, tooltip=tips)
+    shapes = alt.Scale(domain=[end["row"] for end in ends], range=[RIGHTWARD, LEFTWARD])
+    proof = _tooltip(("row", "proved", ""), ("shown", "balanced accuracy", ""))
+    proved = _drawn(ends).encode(x=x, y=y, tooltip=proof)
+    bounds = proved.mark_point(filled=True, size=100, opacity=1, color=ORANGE)
+    return _specification(
+        28 * len(order),
+        _drawn([{"value": guessing}]).mark_rule(strokeDash=[3, 3], color=TEXT, opacity=0.6).encode(x=x),
+        _drawn(ends[1:]).mark_rule(color=ORANGE, strokeWidth=2).encode(x=x),
+        probes.mark_rule(strokeWidth=3).encode(x="low:Q", x2="high:Q"),
+        probes.mark_point(filled=True, size=70, opacity=1).encode(x=x),
+        proved.mark_text(align="left", dx=12, fontWeight="bold").encode(text="shown:N"),
+        bounds.encode(shape=alt.Shape("row:N", scale=shapes, legend=None)),
+    )
+
+
+def heat_map(frame: pd.DataFrame, framed: str) -> Spec:
+    """Draw the information in parts of the code (rows) about columns; so the numbers have room on a narrow page."""
+    cells: list[Row] = [
+        {"bit": bit, "order": order, "about": name, "information": value}
+        for name, column in frame.items()
+        for order, (bit, value) in enumerate(column.items())
+    ]
+    most = max(1e-9, float(frame.max(axis=None)))
+    top = alt.Axis(orient="top", labelAngle=0, labelLimit=alt.ExprRef(f"width / {frame.shape[1]}"), ticks=False)
+    base = _drawn(cells).encode(
+        x=alt.X("about:N", sort=list(frame), title=None, axis=top),
+        y=alt.Y("bit:N", sort=alt.EncodingSortField("order"), title=None, axis=alt.Axis(ticks=False)),
+        tooltip=_tooltip(("bit", "part", ""), ("about", "about", ""), ("information", "information, bits", ".6f")),
+    )
+    colour = alt.Scale(domain=[0, most], range=[PALE, DARK], interpolate="rgb", clamp=True)
+    dark = alt.when(f"datum.information > {SWITCH * most}")
+    letters = dark.then(alt.value(ON_DARK)).otherwise(alt.value(ON_PALE))
+    boxes = base.mark_rect(stroke=GREY, strokeWidth=0.5)
+    return _specification(
+        26 * len(frame),
+        boxes.encode(color=alt.Color("information:Q", scale=colour, legend=None)),
+        base.mark_text(fontSize=12).encode(text=alt.Text("information:Q", format=".4f"), color=letters),
+        base.transform_filter(f"datum.bit == '{framed}'").mark_rect(filled=False, stroke=TEXT, strokeWidth=2),
+    )
+
+
+def score_steps(counts: pd.DataFrame, keys: tuple[Key, ...]) -> Spec:
+    """Draw the groups' (columns') shares of rows in bins as steps, with an invisible point in each for its tooltip."""
+    corners, middles, bins = [], [], len(counts)
+    for key, (_, shares) in zip(keys, (counts / counts.sum().clip(lower=1)).items(), strict=True):
+        for i, share in enumerate([*shares, shares.iloc[-1]]):
+            corners.append({"group": key.label, "score": i / bins, "share": share})
+        for i, share in enumerate(shares):
+            ends = {"from": i / bins, "score": (i + 0.5) / bins, "to": (i + 1) / bins}
+            middles.append({"group": key.label, **ends, "share": share})
+    x = alt.X("score:Q", title="score", scale=alt.Scale(domain=[0, 1]))
+    y = alt.Y("share:Q", title="share of the group's rows", axis=alt.Axis(format="%"))
+    share = ("share", "share of its rows", ".1%")
+    tips = _tooltip(("group", "group", ""), ("from", "score from", ".2f"), ("to", "to", ".2f"), share)
+    lines = _drawn(corners).mark_line(interpolate="step-after", strokeWidth=2)
+    lines = lines.encode(*_by_key("group", keys), x=x, y=y)
+    return _specification(260, lines, _drawn(middles).mark_circle(size=260, opacity=0).encode(x=x, y=y, tooltip=tips))
+
+
+def learning_lines(rows: list[Row], axis: str, keys: tuple[Key, ...], best: int | None) -> Spec:
+    """Draw the columns of rows that keys name by epoch, and a line at the epoch that was kept."""
+    lines = _drawn(rows).transform_fold([key.label for key in keys], as_=["rows", "value"])
+    lines = lines.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=22, filled=True)).encode(
+        *_by_key("rows", keys),
+        x=alt.X("epoch:Q", title="epoch", axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False)),
+        y=alt.Y("value:Q", title=axis, scale=alt.Scale(zero=False)),
+        tooltip=_tooltip(("epoch", "epoch", "d"), ("rows", "rows", ""), ("value", axis, ".4f")),
+    )
+    if best is None:
+        return _specification(240, lines)
+    rule = _drawn([{"epoch": best + 1}]).mark_rule(color=TEXT, strokeDash=[4, 3]).encode(x="epoch:Q")
+    return _specification(240, rule, lines)
+
+
+def training_path(rows: list[Row], fields: tuple[Field, Field, Field], colour: str) -> Spec:
+    """Join the epochs of a plane by a line; their colour grows stronger. Fields are the epoch, across and up."""
+    (_, (across, across_title, _), (up, up_title, _)) = fields
+    x = alt.X(f"{across}:Q", title=across_title, scale=alt.Scale(zero=False, padding=24))
+    y = alt.Y(f"{up}:Q", title=up_title, scale=alt.Scale(zero=False, padding=18))
+    base = _drawn(rows).encode(x=x, y=y)
+    later = alt.Color("epoch:Q", scale=alt.Scale(range=[GREY, colour]), legend=None)
+    return _specification(
+        260,
+        base.mark_line(strokeWidth=1.5, color=GREY, opacity=0.7).encode(order="epoch:Q"),
+        base.mark_circle(size=60, opacity=1).encode(color=later, tooltip=_tooltip(*fields)),
+        *(
+            _drawn([row]).mark_text(dy=dy, text=f"epoch {row['epoch']}").encode(x=x, y=y)
+            for row, dy in ((rows[0], 14), (rows[-1], -11))
+        ),
+    )
 
 
 def frontier_chart(scores: pd.DataFrame, title: str) -> alt.HConcatChart:
     """Draw AUC against 1 - GPA, coloured by gamma, and the leakage against gamma.
 
-    Points are folds, lines join their means; the dotted line holds all trade-offs as good as the best mean, in the L1
-    distance to (1, 1), as in the paper's figures.
-
-    Parameters
-    ----------
-    scores : one row per gamma and fold with columns gamma, one_draw_auc, one_draw_gpa and information
-        (`TradeoffPath.scores_`): prediction and information are of the same drawn code
+    Points are folds (`TradeoffPath.scores_`), lines join their means; the dotted line holds all trade-offs as good as
+    the best mean, in the L1 distance to (1, 1), as in the paper's figures.
     """
     scores = scores.assign(auc=scores.one_draw_auc, gpa=scores.one_draw_gpa, fair=1 - scores.one_draw_gpa)
     means = scores.groupby("gamma", as_index=False)[["auc", "fair", "information"]].mean()
     gamma = alt.Color("gamma:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=alt.Legend(title="gamma"))
-    low, high = scores.fair.min(), scores.fair.max()
-    fairness = alt.X("fair:Q", title=FAIRER, scale=alt.Scale(domain=[low, high], padding=8))
-    accuracy = alt.Y("auc:Q", title="AUC (more accurate →)", scale=alt.Scale(zero=False))
-    weight = alt.X(
-        "gamma:Q", title="gamma", scale=alt.Scale(domain=[scores.gamma.min(), scores.gamma.max()], padding=8)
+    fairness, weight = (
+        alt.X(f"{name}:Q", title=words, scale=alt.Scale(domain=[scores[name].min(), scores[name].max()], padding=8))
+        for name, words in (("fair", "1 - GPA (fairer →)"), ("gamma", "gamma"))
     )
+    accuracy = alt.Y("auc:Q", title="AUC (more accurate →)", scale=alt.Scale(zero=False))
     leakage = alt.Y("information:Q", title="I(T;S), bits", scale=alt.Scale(zero=True))
     folds = alt.Chart(scores).mark_circle(size=25, opacity=0.45)
     folds = folds.encode(color=gamma, tooltip=["gamma", "fold", "auc", "gpa", "information"])
     joined = alt.Chart(means).mark_line(color="#888").encode(order="gamma:Q")
-    plane = alt.layer(
-        folds.encode(x=fairness, y=accuracy),
-        joined.encode(x="fair:Q", y="auc:Q"),
-        alt.Chart(means).mark_circle(size=90, opacity=1).encode(x="fair:Q", y="auc:Q", color=gamma),
-        equal_tradeoffs(means),
-    )
-    right = alt.layer(folds.encode(x=weight, y=leakage), joined.encode(x="gamma:Q", y="information:Q"))
-    plane = plane.properties(width=380, height=300, title="Predictions from one draw of the code")
-    right = right.properties(width=300, height=300, title="Leakage of one draw of the code")
-    return alt.hconcat(plane, right).properties(title=alt.Title(title, anchor="middle", fontSize=16))
+    dots = alt.Chart(means).mark_circle(size=90, opacity=1).encode(x="fair:Q", y="auc:Q", color=gamma)
+    left = (folds.encode(x=fairness, y=accuracy), joined.encode(x="fair:Q", y="auc:Q"), dots, equal_tradeoffs(means))
+    right = (folds.encode(x=weight, y=leakage), joined.encode(x="gamma:Q", y="information:Q"))
+    return alt.hconcat(
+        alt.layer(*left).properties(width=380, height=300, title="Predictions from one draw of the code"),
+        alt.layer(*right).properties(width=300, height=300, title="Leakage of one draw of the code"),
+    ).properties(title=alt.Title(title, anchor="middle", fontSize=16))
 
 
 def equal_tradeoffs(means: pd.DataFrame, between: tuple[float, float] | None = None) -> alt.Chart:
-    """Draw the line of slope -1 through the mean closest to (1, 1) in the L1 distance.
-
-    Parameters
-    ----------
-    means : columns fair and auc
-    between : where the line starts and ends, by default at the least and the most fair of the means
-    """
-    best = (means.auc + means.fair).max()
-    ends = between or (means.fair.min(), means.fair.max())
-    line = pd.DataFrame({"fair": ends}).assign(auc=lambda f: best - f.fair)
+    """Draw the line of slope -1 through the mean closest to (1, 1) in the L1 distance, from one `fair` to another."""
+    line = pd.DataFrame({"fair": between or (means.fair.min(), means.fair.max())})
+    line["auc"] = (means.auc + means.fair).max() - line.fair
     return alt.Chart(line).mark_line(strokeDash=[2, 4], color="#444", clip=True).encode(x="fair:Q", y="auc:Q")
 
 
 def save_chart(chart: alt.TopLevelMixin, folder: Path, name: str) -> list[Path]:
     """Write a chart as PNG and SVG and return the files; the same chart gives the same bytes."""
-    png, svg, image = folder / f"{name}.png", folder / f"{name}.svg", io.BytesIO()
+    png, svg, image, text = folder / f"{name}.png", folder / f"{name}.svg", io.BytesIO(), io.StringIO()
     chart.save(image, format="png", scale_factor=2)
-    replace_file(png, image.getvalue())
-    replace_file(svg, svg_of(chart))
-    return [png, svg]
-
-
-def svg_of(chart: alt.TopLevelMixin) -> str:
-    """Return a chart as the text of an SVG; the same chart gives the same text."""
-    text = io.StringIO()
     chart.save(text, format="svg")
-    return _renumbered(text.getvalue())
+    replace_file(png, image.getvalue())
+    replace_file(svg, _renumbered(text.getvalue()))
+    return [png, svg]
 
 
 def _renumbered(svg: str) -> str:

@@ -2,23 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from itertools import chain
 
 NARROW = 6  # columns; a wider table is fitted to the line
 LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     **{character: f"${character}$" for character in "<>|"},
     **{character: f"{{{character}}}" for character in "[]*"},  # after a line's end they would be its options
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    '"': "''",
-    "±": r"$\pm$",
-    "–": "--",
-    "−": "$-$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-    "≤": r"$\leq$",
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", '"': "''"},
+    **{"–": "--", "−": "$-$", "±": r"$\pm$", "≤": r"$\leq$", "↑": r"$\uparrow$", "↓": r"$\downarrow$"},
 }
 
 
@@ -33,15 +24,6 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Section:
-    """Tables that belong together; a figure of the same name belongs to them."""
-
-    name: str
-    title: str
-    tables: tuple[Table, ...]
-
-
 def markdown(table: Table) -> str:
     r"""Return a table as Markdown.
 
@@ -54,31 +36,21 @@ def markdown(table: Table) -> str:
     <BLANKLINE>
     One fold.
     """
-    lines = [_pipes(table.head), "|" + "---|" * len(table.head), *map(_pipes, table.rows)]
-    return "\n\n".join([f"**{table.title}**", "\n".join(lines), *table.notes])
-
-
-def _pipes(cells: tuple[str, ...]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+    cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (table.head, *table.rows))
+    head, *rows = (f"| {' | '.join(row)} |" for row in cells)
+    return "\n\n".join([f"**{table.title}**", "\n".join([head, "|" + "---|" * len(table.head), *rows]), *table.notes])
 
 
 def latex(table: Table) -> str:
     """Return a table as a LaTeX float; it needs booktabs and, to fit more than six columns, graphicx."""
-    lines = chain(
-        [rf"\begin{{tabular}}{{l{'r' * (len(table.head) - 1)}}}", r"\toprule", _ampersands(table.head), r"\midrule"],
-        map(_ampersands, table.rows),
-        [r"\bottomrule", r"\end{tabular}"],
-    )
-    body = "\n".join(lines)
+    head, *rows = (" & ".join(map(escape, cells)) + r" \\" for cells in (table.head, *table.rows))
+    start, end = rf"\begin{{tabular}}{{l{'r' * (len(table.head) - 1)}}}", r"\end{tabular}"
+    body = "\n".join([start, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", end])
     if len(table.head) > NARROW:
         body = f"\\resizebox{{\\linewidth}}{{!}}{{%\n{body}}}"
-    start = f"\\begin{{table}}[htbp]\n\\centering\n\\caption{{{escape(table.title)}}}\n\\label{{tab:{table.name}}}"
+    names = [rf"\caption{{{escape(table.title)}}}", rf"\label{{tab:{table.name}}}"]
     notes = [rf"\par\smallskip {{\footnotesize {escape(note)}\par}}" for note in table.notes]
-    return "\n".join([start, body, *notes, r"\end{table}"])
-
-
-def _ampersands(cells: tuple[str, ...]) -> str:
-    return " & ".join(map(escape, cells)) + r" \\"
+    return "\n".join([r"\begin{table}[htbp]", r"\centering", *names, body, *notes, r"\end{table}"])
 
 
 def escape(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,24 @@ from fairbits.report.text_tables import Table, markdown
 Record = dict[str, Any]
 
 
-def _read(value: Any) -> Any:
-    """Return texts without the line breaks of their file."""
-    if isinstance(value, dict):
-        return {name: _read(part) for name, part in value.items()}
-    return tuple(map(_read, value)) if isinstance(value, list) else " ".join(value.split())
+def read_texts(file: Path) -> dict[str, Any]:
+    """Return the texts of a TOML file, without the line breaks inside them."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: read(part) for name, part in value.items()}
+        return tuple(map(read, value)) if isinstance(value, list) else " ".join(value.split())
+
+    return read(tomllib.loads(file.read_text(encoding="utf-8")))
 
 
-TEXTS = _read(tomllib.loads((Path(__file__).parent / "texts.toml").read_text(encoding="utf-8")))
-NAMES = TEXTS["names"]
+TEXTS = read_texts(Path(__file__).parent / "texts.toml")
 ASSUMPTIONS = TEXTS["promise"]["assumptions"]
-SCORES = {
-    "auc": "AUC",
-    "accuracy": "accuracy",
-    "gpa": "GPA",
-    "audc": "AUDC",
-    "discrimination": "disparity of the predicted class",
-}
+
+
+def known_as(name: str) -> str:
+    """Return what readers call a method or a part of the record."""
+    return TEXTS["names"].get(name, name)
 
 
 def at_most(bound: float, digits: int = 3) -> str:
@@ -75,163 +77,116 @@ def title(record: Record) -> str:
 
 def verdict(record: Record) -> str:
     """Say in one or two sentences what is guaranteed, or that nothing is."""
-    if "certified" not in record:
-        audit = record["audit"]
-        start, certificate = f"Audit of {audit['subject']} on {audit['rows']:,} rows.", audit["certificate"]
-        if certificate is None:
-            return f"{start} Nothing is certified: {audit['unavailable'].get('certificate', 'there are no bounds.')}"
-        return f"{start} {_proved(certificate, certificate['release_words'])}"
-    if not record["certified"]:
-        return f"Not certified. {record['refusal']}"
-    certificate = record["certificate"]
-    if record["asked"]["gamma"] is not None:
-        return f"No limit was requested. {_proved(certificate, 'one draw of the code')}"
-    two = None not in (record["asked"]["max_disparity"], record["asked"]["max_information"])
-    return (
-        f"Certified at {certificate['confidence']:.0%} confidence: {certificate['promise']} The chosen model's own "
-        f"estimate is a disparity of at most {at_most(certificate['total_variation'])} and a leakage of at most "
-        f"{at_most(certificate['information'], 4)} bits; only the {'limits are' if two else 'limit is'} guaranteed."
-    )
-
-
-def _proved(certificate: dict[str, Any], release: str) -> str:
-    return (
-        f"At {certificate['confidence']:.0%} confidence, the rates of any decision made from {release} differ between "
-        f"two groups by at most {at_most(certificate['total_variation'])}."
-    )
+    texts, audit, fitted = TEXTS["verdict"], record["audit"], "certified" in record
+    if fitted and not record["certified"]:
+        return texts["refused"].format(**record)
+    certificate, start = (record if fitted else audit)["certificate"], texts["audit"].format(**audit)
+    if certificate is None:
+        return f"{start} {texts['uncertified']} {audit['unavailable'].get('certificate', 'there are no bounds.')}"
+    disparity, release = at_most(certificate["total_variation"]), "one draw of the code"
+    if fitted and record["asked"]["gamma"] is None:
+        both = None not in (record["asked"]["max_disparity"], record["asked"]["max_information"])
+        words = {"leakage": at_most(certificate["information"], 4), "limits": "limits are" if both else "limit is"}
+        return texts["certified"].format(**certificate, **words, disparity=disparity)
+    start, release = (texts["fixed"], release) if fitted else (start, certificate["release_words"])
+    proved = texts["proved"].format(confidence=certificate["confidence"], release=release, disparity=disparity)
+    return f"{start} {proved}"
 
 
 def price(record: Record) -> str:
     """Say what the protection costs on the test rows."""
-    audit, plain, constant = record["audit"], _model(record, "unmitigated"), _model(record, "constant")
-    sure = f"{audit['confidence']:.0%} interval "
-    accuracy = f"{audit['task']['one_draw_accuracy']:.3f}{_brackets(audit, 'one_draw_accuracy', sure)}"
-    auc = f"{audit['task']['one_draw_auc']:.3f}{_brackets(audit, 'one_draw_auc')}"
-    least, idle = constant["scores"]["accuracy"], "Always predicting the majority class: accuracy {:.3f}."
-    if audit["task"]["one_draw_accuracy"] <= least:
-        idle = "Warning: always predicting the majority class is at least as accurate ({:.3f})."
-    return (
-        f"On {audit['rows']:,} test rows, one draw predicts {record['task']['label']} with accuracy {accuracy} and AUC "
-        f"{auc}. Without protection: {plain['scores']['accuracy']:.3f} and {plain['scores']['auc']:.3f}. "
-        f"{idle.format(least)}"
-    )
+    audit, texts = record["audit"], TEXTS["price"]
+    task, constant = audit["task"], _model(record, "constant")["scores"]
+    words = {
+        "label": record["task"]["label"],
+        "accuracy": _with_interval(audit, task, "one_draw_accuracy", f"{audit['confidence']:.0%} interval "),
+        "auc": _with_interval(audit, task, "one_draw_auc"),
+        "plain": _model(record, "unmitigated")["scores"],
+    }
+    idle = texts["useless" if task["one_draw_accuracy"] <= constant["accuracy"] else "constant"]
+    return f"{texts['scores'].format(rows=audit['rows'], **words)} {idle.format(**constant)}"
 
 
 def _model(record: Record, name: str) -> dict[str, Any]:
     return next(found for found in record["alternatives"] if found["name"] == name)
 
 
-def _brackets(scored: dict[str, Any], name: str, what: str = "") -> str:
-    """Return the interval of a score in brackets, nothing if there is none."""
+def _with_interval(scored: dict[str, Any], scores: dict[str, float], name: str, what: str = "") -> str:
+    """Return a score, with its interval in brackets if there is one."""
     found = (scored.get("intervals") or {}).get(name)
-    return "" if found is None else f" ({what}{interval(*found)})"
+    return f"{scores[name]:.3f}" + ("" if found is None else f" ({what}{interval(*found)})")
 
 
 def adversaries(record: Record) -> list[str]:
     """Say for every sensitive column how well it can be guessed: by our attacks, and by any attack."""
-    lines = []
+    lines, texts = [], TEXTS["adversary"]
     for found in record["audit"]["adversaries"]:
-        text = f"none of ours is better than chance, a balanced accuracy of {found['chance']:.3f}"
-        if found["reached"] > found["chance"]:
-            text = (
-                f"our best ({NAMES.get(found['by'], found['by'])}) guesses the group with a balanced accuracy of at "
-                f"least {at_least(found['reached'])}, chance with {found['chance']:.3f}"
-            )
+        text = texts["found" if found["reached"] > found["chance"] else "none"]
         sure = f"{record['audit']['confidence']:.0%} confidence"
+        words = {"by": known_as(found["by"]), "least": at_least(found["reached"]), "chance": found["chance"]}
         if found["at_most"] is not None:
-            text, sure = f"{text}; no attack can exceed {at_most(found['at_most'])}", f"{sure} each"
-        lines.append(f"Attacks on {found['column']}: {text} ({sure}).")
+            text, sure, words["most"] = text + texts["bound"], f"{sure} each", at_most(found["at_most"])
+        lines.append(f"Attacks on {found['column']}: {text.format(**words)} ({sure}).")
     return lines
 
 
 def summary(record: Record) -> str:
     """Return what `fairbits fit` prints at its end, for readers who have never heard of mutual information."""
-    lines = [
-        verdict(record),
-        "",
-        price(record),
-        *adversaries(record),
-        *(f"Warning: {concern}" for concern in record["concerns"]),
-        "",
-        f"{title(record)}.",
-        f"Groups: {listed(record['task']['group_sizes'], '; ')}.",
-        *record["task"]["notes"],
-    ]
-    return "\n".join(lines)
+    warnings = [f"Warning: {concern}" for concern in record["concerns"]]
+    outcome = [verdict(record), "", price(record), *adversaries(record), *warnings]
+    groups = f"Groups: {listed(record['task']['group_sizes'], '; ')}."
+    return "\n".join([*outcome, "", f"{title(record)}.", groups, *record["task"]["notes"]])
 
 
 def bound_table(heading: str, certificate: dict[str, Any], *notes: str) -> Table:
     """Return the bounds of a certificate: a line for each sensitive column, and for each label if there are labels."""
-    head = (
-        "column",
-        "disparity of any decision, at most",
-        "balanced accuracy of any attack, at most",
-        "leakage in bits, at most",
-        "rows",
-        "smallest group",
-    )
-    rows = tuple(
-        (
-            b["column"] if b["label"] is None else f"{b['column']}, among rows with label {b['label']}",
-            at_most(b["total_variation"]),
-            at_most(b["balanced_accuracy"]),
-            at_most(b["information"], 4),
-            f"{sum(b['rows'].values()):,}",
-            f"{min(b['rows'].values()):,}",
-        )
-        for b in certificate["bounds"]
-    )
+    rows = []
+    for b in certificate["bounds"]:
+        column = b["column"] if b["label"] is None else f"{b['column']}, among rows with label {b['label']}"
+        limits = (at_most(b["total_variation"]), at_most(b["balanced_accuracy"]), at_most(b["information"], 4))
+        rows.append((column, *limits, f"{sum(b['rows'].values()):,}", f"{min(b['rows'].values()):,}"))
     heading = f"{heading} ({certificate['confidence']:.0%} confidence)"
-    return Table("bounds", heading, head, rows, (*notes, certificate["covers"]))
+    return Table("bounds", heading, TEXTS["bounds"]["head"], tuple(rows), (*notes, certificate["covers"]))
 
 
 def _score_table(record: Record) -> Table:
     """Return the scores of the chosen model, of one draw and averaged, beside those of the models without a code."""
-    audit = record["audit"]
+    audit, scores = record["audit"], TEXTS["card"]["scores"]
     own = {"scores": audit["task"], "intervals": audit.get("intervals")}
     models = {"this model, one draw": (own, "one_draw_"), "this model, averaged over draws (not covered)": (own, "")}
     models |= {
-        NAMES.get(name, name): (_model(record, name), "") for name in ("unmitigated", "logistic regression", "constant")
+        known_as(name): (_model(record, name), "") for name in ("unmitigated", "logistic regression", "constant")
     }
     rows = tuple(
-        (name, *(f"{found['scores'][of + field]:.3f}{_brackets(found, of + field)}" for field in SCORES))
+        (name, *(_with_interval(found, found["scores"], of + field) for field in scores))
         for name, (found, of) in models.items()
     )
-    notes = tuple(note.format(**audit) for note in TEXTS["card"]["scores"])
-    return Table("scores", "Scores on the test rows", ("", *SCORES.values()), rows, notes)
+    notes = tuple(note.format(**audit) for note in TEXTS["card"]["notes"])
+    return Table("scores", "Scores on the test rows", ("", *scores.values()), rows, notes)
 
 
 def model_card(record: Record) -> str:
     """Return the model card, Markdown."""
     task, certificate, method, made = (record[name] for name in ("task", "certificate", "method", "made"))
     calibration = (f"{b['column']}: {listed(b['rows'], '; ')}" for b in certificate["bounds"] if b["label"] is None)
-    parts = [
-        f"# Model card: {title(record)}",
-        verdict(record),
-        *(["## Warnings", _bullets(record["concerns"])] if record["concerns"] else []),
-        "## What it does",
-        TEXTS["card"]["method"].format(**method, version=made["fairbits"]),
-        "## Accuracy and fairness",
-        markdown(_score_table(record)),
-        "## Attacks",
-        _bullets(adversaries(record)),
-        "## Certificate",
-        markdown(bound_table("Upper bounds from the calibration rows", certificate)),
-        "Calibration rows per group:",
-        _bullets(calibration),
-        "Assumptions:",
-        _bullets(ASSUMPTIONS),
-        "Not covered:",
-        _bullets(certificate["does_not_cover"]),
-        "## Data",
-        f"{record['source']}; rows: {listed(task['rows'])}. Groups: {listed(task['group_sizes'], '; ')}.",
-        _bullets(task["notes"]),
-        "Input columns:",
-        _bullets(task["columns"]),
-        f"Made on {made['date']} with {listed({k: v for k, v in made.items() if k != 'date'})}.",
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    data = f"{record['source']}; rows: {listed(task['rows'])}. Groups: {listed(task['group_sizes'], '; ')}."
+    parts = {
+        f"# Model card: {title(record)}": verdict(record),
+        "## Warnings": _bullets(record["concerns"]),
+        "## What it does": TEXTS["card"]["method"].format(**method, version=made["fairbits"]),
+        "## Accuracy and fairness": markdown(_score_table(record)),
+        "## Attacks": _bullets(adversaries(record)),
+        "## Certificate": markdown(bound_table("Upper bounds from the calibration rows", certificate)),
+        "Calibration rows per group:": _bullets(calibration),
+        "Assumptions:": _bullets(ASSUMPTIONS),
+        "Not covered:": _bullets(certificate["does_not_cover"]),
+        "## Data": "\n\n".join(filter(None, [data, _bullets(task["notes"])])),
+        "Input columns:": _bullets(task["columns"]),
+    }
+    shown = [f"{heading}\n\n{content}\n" for heading, content in parts.items() if content]
+    versions = listed({name: version for name, version in made.items() if name != "date"})
+    return "\n".join([*shown, f"Made on {made['date']} with {versions}.\n"])
 
 
-def _bullets(lines: Any) -> str:
+def _bullets(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)

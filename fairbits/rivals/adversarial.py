@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fairbits.estimators.base import log_softmax
-from fairbits.estimators.cells import weigh_cells
+from fairbits.estimators.base import log_softmax, weigh_cells
 from fairbits.estimators.settings import layer_sizes, setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups
@@ -94,7 +93,7 @@ class AdversarialClassifier(VanillaClassifier):
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple[WeighedGroups, Tensor], ...]:
         """Weigh the groups of every sensitive column, and measure their entropy: (groups, bits)."""
         cells = weigh_cells(y, s, weight, self.group_sizes)
-        return tuple((g, torch.special.entr(g.prior).sum(-1) / math.log(2) * weight.sum(-1)) for (g,) in cells)
+        return tuple((g, torch.special.entr(g.prior).sum(-1) / math.log(2) * weight.sum(-1)) for g, _ in cells)
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x)

@@ -1,7 +1,7 @@
 """Inputs and groups as columns of numbers, for networks that reconstruct the first and know the second."""
 
+import math
 from collections.abc import Callable, Sequence
-from itertools import product
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +49,10 @@ class GroupCells(nn.Module):
     def __init__(self, sizes: Sequence[int]):
         super().__init__()
         self.sizes = tuple(sizes)
-        cells = torch.tensor(list(product(*map(range, self.sizes))), dtype=torch.long)  # in the order of `joint_groups`
+        steps = [math.prod(self.sizes[c + 1 :]) for c in range(len(self.sizes))]
+        whole, modulus = (torch.tensor(numbers, dtype=torch.long) for numbers in (steps, self.sizes))
+        # In the order of `joint_groups`, and by torch alone: a loaded network has its shapes before its numbers.
+        cells = torch.arange(math.prod(self.sizes)).unsqueeze(-1) // whole % modulus
         self.register_buffer("codes", indicators(cells, self.sizes))
         self.register_buffer("shares", torch.full((len(cells),), 1 / len(cells)))
 

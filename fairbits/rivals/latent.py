@@ -11,8 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fairbits.estimators.base import InvariantClassifier
-from fairbits.estimators.cells import weigh_cells
+from fairbits.estimators.base import InvariantClassifier, weigh_cells
 from fairbits.estimators.settings import setting
 from fairbits.information import WeighedGroups
 from fairbits.nn.layers import dense_layers
@@ -100,7 +99,7 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[WeighedGroups, ...]:
         """Weigh the groups of every sensitive column."""
-        return tuple(groups for (groups,) in weigh_cells(y, s, weight, self.group_sizes))
+        return tuple(groups for groups, _ in weigh_cells(y, s, weight, self.group_sizes))
 
     def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss, with noise that is the same at every epoch and the cross-entropy of the predictions."""

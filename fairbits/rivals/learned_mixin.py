@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.cells import log_label_shares
+from fairbits.estimators.debiased import log_label_shares
 from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.training import Batch, Schedule, joint_groups

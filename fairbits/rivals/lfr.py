@@ -9,8 +9,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fairbits.estimators.base import InvariantClassifier, log_softmax
-from fairbits.estimators.cells import weigh_cells
+from fairbits.estimators.base import InvariantClassifier, log_softmax, weigh_cells
 from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs
@@ -80,7 +79,7 @@ class LFRClassifier(TransformerMixin, InvariantClassifier):
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[WeighedGroups, ...]:
         """Weigh the groups of every sensitive column."""
-        return tuple(groups for (groups,) in weigh_cells(y, s, weight, self.group_sizes))
+        return tuple(groups for groups, _ in weigh_cells(y, s, weight, self.group_sizes))
 
     def loss(self, net, batch: Batch, scalars):
         x, m = flat_columns(batch.x), net.memberships(batch.x)

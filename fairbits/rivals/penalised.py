@@ -5,8 +5,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from fairbits.estimators.base import log_softmax
-from fairbits.estimators.cells import add_cells, weigh_cells
+from fairbits.estimators.base import add_cells, log_softmax, weigh_cells
 from fairbits.estimators.settings import setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups
@@ -39,19 +38,15 @@ class PenalisedClassifier(VanillaClassifier):
         """Return how far the groups differ in what the network computes."""
         raise NotImplementedError(f"{type(self).__name__} does not define its penalty.")
 
-    @property
-    def stratify_by_label(self) -> bool:
-        return self.condition_on_label
-
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
-        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else None)
+        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
 
     def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         if not self.groups_:
             return super().loss(net, batch, scalars)
         out = net(batch.x)
         cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
-        penalty = add_cells((self.penalty(out, groups) for groups, *_ in batch.prepared), batch.prepared)
+        penalty = add_cells((self.penalty(out, groups) for groups, _ in batch.prepared), batch.prepared)
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "penalty": penalty}
 

@@ -13,9 +13,8 @@ from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_
 from sklearn.pipeline import Pipeline
 
 from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.encoding.column_features import CategoryFeature, Feature
-from fairbits.encoding.columns import as_numbers, column_kind, label
-from fairbits.encoding.sensitive import SensitiveColumn
+from fairbits.encoding.columns import CategoryFeature, Feature, as_numbers, column_kind, label
+from fairbits.encoding.group_encoder import SensitiveColumn
 from fairbits.errors import InputError
 from fairbits.modelfile import load
 from fairbits.tables.table_file import DATE_SHARE, TableFile, as_dates

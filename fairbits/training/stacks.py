@@ -78,7 +78,7 @@ class Stack:
         mine = [name for name in self.leaves if owned is None or owned(name.removeprefix("net."))]
         found = torch.autograd.grad(total.sum(), [self.leaves[name] for name in mine], materialize_grads=True)
         known = dict(zip(mine, found, strict=True))
-        parts = [known.get(name, leaf.new_zeros(leaf.shape)) for name, leaf in self.leaves.items()]
+        parts = [known[name] if name in known else torch.zeros_like(leaf) for name, leaf in self.leaves.items()]
         return torch.cat([part.reshape(len(self), -1) for part in parts], 1)
 
     def training(self, mode: bool) -> None:

@@ -9,9 +9,8 @@ import torch
 
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
-from fairbits.estimators.concerns import conditional_entropy
-from fairbits.information import information_sandwich, neuronwise_information
-from fairbits.report.report_folder import FORMAT
+from fairbits.information import information_sandwich, neuronwise_information, share_entropy
+from fairbits.report.page import FORMAT
 from fairbits.storage import versions
 from fairbits.tables.task import Task
 from fairbits.workflow.fit_task import Fit, FitOptions
@@ -78,7 +77,8 @@ def _bits(name: str, role: str, theta: torch.Tensor, number: np.ndarray) -> dict
 
     For `each` bit and for the whole code: `joint` is above the population's value on average, `lower` below it.
     """
-    groups = torch.from_numpy(np.unique(number, return_inverse=True)[1])
+    _, numbers, counts = np.unique(number, return_inverse=True, return_counts=True)
+    groups = torch.from_numpy(numbers)
     lower, joint = information_sandwich(theta, groups, generator=torch.Generator().manual_seed(0))
-    whole = {"joint": float(joint), "lower": float(lower), "entropy": conditional_entropy(number[:, None])}
+    whole = {"joint": float(joint), "lower": float(lower), "entropy": share_entropy(counts / len(number))}
     return {"about": name, "role": role, "each": neuronwise_information(theta, groups).tolist(), **whole}

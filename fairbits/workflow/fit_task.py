@@ -24,9 +24,8 @@ from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, VanillaClassifier, fit_stack
 from fairbits.estimators.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
 from fairbits.estimators.concerns import CollapsedCodeWarning, VanishedClassWarning
+from fairbits.estimators.diagnostics import held_out_scores, information_plane
 from fairbits.estimators.fitting import watch_epochs
-from fairbits.estimators.held_out import held_out_scores
-from fairbits.estimators.information_plane import information_plane
 from fairbits.tables.task import Task
 from fairbits.workflow.option_words import audit_in_words, worded
 

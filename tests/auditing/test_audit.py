@@ -21,7 +21,7 @@ from fairbits import (
 )
 from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning
 from fairbits.datasets import make_independent, make_shifted_bits, make_xor
-from fairbits.estimators.concerns import LessFairWarning
+from fairbits.estimators.diagnostics import LessFairWarning
 
 
 def table(n=3000, seed=0):

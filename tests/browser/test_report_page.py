@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from fairbits.commands import main
-from fairbits.report.report_folder import write_report
+from fairbits.report.page import write_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'fairbits[e2e]'")
 pytestmark = pytest.mark.browser

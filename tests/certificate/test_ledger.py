@@ -15,6 +15,7 @@ import pytest
 from fairbits.certificate import Ledger, OtherPeopleError
 from fairbits.certificate.ledger import LEDGER_NAME as NAME
 from fairbits.certificate.releasing import repeats_apart
+from fairbits.errors import InputError
 
 NAMES = [f"person {i}".encode() for i in range(50)]
 
@@ -166,6 +167,23 @@ def test_the_codes_of_others_are_damage_too(tmp_path):
     db.close()
     with pytest.raises(ValueError, match="is damaged"):
         draws(tmp_path, NAMES)
+
+
+def test_damaged_names_and_types_are_a_sentence_too(tmp_path):
+    enter(tmp_path, NAMES, 0)
+    whole = (tmp_path / NAME).read_bytes()
+    (tmp_path / NAME).write_bytes(whole.replace(b"CREATE TABLE parts", b"CREATE TABLE p\xb3\xb3ts"))
+    with pytest.raises(InputError, match="is damaged"):
+        draws(tmp_path, NAMES)
+    for wrong in ("NULL", "'2'", "1.5"):
+        (tmp_path / NAME).write_bytes(whole)
+        with sqlite3.connect(tmp_path / NAME) as db:
+            db.execute(f"CREATE TABLE other AS SELECT part, {wrong} AS width, checksum, content FROM parts")
+            db.execute("DROP TABLE parts")
+            db.execute("ALTER TABLE other RENAME TO parts")
+        db.close()
+        with pytest.raises(InputError, match="is damaged"):
+            draws(tmp_path, NAMES)
 
 
 def test_a_second_program_waits_and_then_gets_a_sentence(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from people import population
 
 from fairbits.commands import main
+from fairbits.estimators import InvariantClassifier, Schedule
 
 Ended = namedtuple("Ended", ["code", "out", "err"])
 
@@ -37,6 +38,7 @@ def fitted(tmp_path_factory):
     arguments = ["--label", "paid", "--sensitive", "sex", "--gamma", "0.5", "--epochs", "3", "--code-size", "6"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["fairbits", "fit", str(folder / "pay.csv"), *arguments, "-o", str(folder / "m")])
+        patch.setattr(InvariantClassifier, "own_schedule", Schedule(min_steps=200))
         with pytest.raises(SystemExit):
             main()
     return folder

@@ -82,7 +82,7 @@ def test_a_place_that_cannot_be_a_folder_is_told_before_the_training(
 
 
 def test_without_the_packages_that_draw_everything_else_is_written(table, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "fairbits.report.page", None)
+    monkeypatch.setitem(sys.modules, "fairbits.report.sections", None)
     assert run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m") == 0
     assert "report.html needs packages that are not installed. pip install 'fairbits[report]'." in " ".join(
         capsys.readouterr().out.split()

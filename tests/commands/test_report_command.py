@@ -7,7 +7,6 @@ import pytest
 from paper_records import everything
 
 from fairbits.commands import main
-from fairbits.report import page as package
 from fairbits.storage import append_record
 
 AUDIT = {
@@ -85,8 +84,16 @@ def test_no_folder_gets_a_sentence(tmp_path, monkeypatch, capsys):
 
 def test_without_the_packages_that_draw_it_is_said_how_to_get_them(tmp_path, monkeypatch, capsys):
     (tmp_path / "audit.json").write_text(json.dumps({"format": 1, "audit": AUDIT}))
-    monkeypatch.setitem(sys.modules, package.__name__, None)
+    monkeypatch.setitem(sys.modules, "fairbits.report.sections", None)
     assert run(monkeypatch, tmp_path) == 1
     assert (
         "report.html needs packages that are not installed. pip install 'fairbits[report]'" in capsys.readouterr().err
     )
+
+
+def test_the_page_of_experiments_needs_them_too(tmp_path, monkeypatch, capsys):
+    append_record(tmp_path / "records.jsonl", everything()[0])
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert run(monkeypatch, tmp_path) == 1
+    assert "pip install 'fairbits[report]'" in capsys.readouterr().err
+    assert not (tmp_path / "tables.md").exists()

@@ -15,7 +15,7 @@ from fairbits import (
 )
 from fairbits.datasets import biased_digits
 from fairbits.estimators import fit_stack
-from fairbits.estimators.cells import independence_ratio, log_label_shares
+from fairbits.estimators.debiased import independence_ratio, log_label_shares
 from fairbits.nn import feature_layers
 from fairbits.training import BalancedBatches, joint_groups
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TradeoffPath, VanillaClassifier
-from fairbits.estimators.tradeoff_path import held_out_scores, stratified_folds
+from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
 
 
 @pytest.fixture(scope="module")

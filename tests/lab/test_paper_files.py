@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from paper_records import everything, one_kind_each, reference, scores, search
 
-from fairbits.lab.paper import LATEX_HEAD, paper_sections, write_paper
+from fairbits.lab.paper import LATEX_HEAD, paper_sections, write_lab_report, write_paper
 from fairbits.lab.paper.biased_images import contact_sheet, png
-from fairbits.lab.paper.fold_estimates import mean_points
 from fairbits.lab.paper.paper_style import mark_of
-from fairbits.lab.paper.record_frames import tuned_scores
+from fairbits.lab.paper.record_frames import mean_points, tuned_scores
 from fairbits.lab.paper.tuned_methods import without_far_constant
-from fairbits.lab.paper_page import write_lab_report
 from fairbits.report.text_tables import latex, markdown
 from fairbits.storage import append_record, read_runs
 

@@ -8,8 +8,15 @@ import pytest
 from paper_records import scores, search
 from scipy import stats
 
-from fairbits.lab.paper.fold_estimates import Estimate, correlation, estimate, rank_correlation, verdict
-from fairbits.lab.paper.record_frames import in_order, tuned_scores
+from fairbits.lab.paper.record_frames import (
+    Estimate,
+    correlation,
+    estimate,
+    in_order,
+    rank_correlation,
+    tuned_scores,
+    verdict,
+)
 from fairbits.lab.paper.tuned_methods import in_rank, paired_difference
 
 

@@ -7,9 +7,8 @@ from paper_records import drawn, everything, image, plane, reference, scores, se
 
 from fairbits.lab.paper import PARTS
 from fairbits.lab.paper.biased_images import biased_mnist
-from fairbits.lab.paper.forest_views import representation
 from fairbits.lab.paper.information_paths import plane as plane_sections
-from fairbits.lab.paper.tuned_methods import tradeoff
+from fairbits.lab.paper.tuned_methods import representation, tradeoff
 from fairbits.report.text_tables import Table, escape, latex, markdown
 
 SPECIAL = Table(

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from fairbits.lab.tracking import series, wandb_mirror
+from fairbits.lab.reproduction import series, wandb_mirror
 
 RECORD = {
     "hash": "abc",

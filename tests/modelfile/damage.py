@@ -11,7 +11,7 @@ from copy import deepcopy
 
 import numpy as np
 
-from fairbits.modelfile.sealed_files import BEGINNING, MANIFEST, MODEL, WEIGHTS, manifest_of
+from fairbits.modelfile.sealed_folder import MANIFEST, MODEL, WEIGHTS, entry_of, manifest_of
 
 Files = dict[str, bytes]
 Mutation = Callable[[np.random.Generator, Files], Files]
@@ -157,9 +157,9 @@ def change_json(rng, tree):
     return tree
 
 
-def dumps(tree):
+def dumps(tree, indent=None):
     """Text of a tree, with lists within lists where it says so: Python's own writer cannot nest as deep."""
-    text = json.dumps(tree)
+    text = json.dumps(tree, indent=indent)
     for name in NESTED:
         depth = int(name.split()[1])
         text = text.replace(f'"{name}"', "[" * depth + "]" * depth)
@@ -187,8 +187,8 @@ def change_text(rng, data):
 
 
 def sealed(files):
-    content = {name: files[name] for name in (MODEL, WEIGHTS) if name in files}
-    return {**files, MANIFEST: manifest_of(content)}
+    entries = {name: entry_of(files[name]) for name in (MODEL, WEIGHTS) if name in files}
+    return {**files, MANIFEST: manifest_of(entries)}
 
 
 def forged_model(rng, files):
@@ -238,7 +238,7 @@ def forged_manifest(rng, files):
         content["files"][str(rng.choice(["../model.json", "/etc/passwd", "a/b", "manifest.json", "x.pkl", ""]))] = entry
     else:
         content = change_json(rng, content)
-    head = dumps(content)[:-1].replace(b'{"format": "fairbits model"', BEGINNING)
+    head = dumps(content, indent=1).removesuffix(b"\n}")
     tail = f',\n "manifest": {{\n  "size": {len(head)},\n  "sha256": "{hashlib.sha256(head).hexdigest()}"\n }}\n}}\n'
     return {**files, MANIFEST: head + tail.encode()}
 

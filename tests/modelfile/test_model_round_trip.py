@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +24,8 @@ from fairbits import (
 from fairbits.certificate import TrainingRowsWarning
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators import Schedule
-from fairbits.modelfile.encoder_state import plain
-from fairbits.modelfile.model_state import with_settings
+from fairbits.modelfile.model_content import of_today, with_settings
+from fairbits.modelfile.save_and_load import plain
 
 
 def again(model, tmp_path):
@@ -136,33 +135,41 @@ def test_labels_keep_value_and_type(names, tmp_path):
     assert_same(model, again(model, tmp_path), X)
 
 
-@dataclass(frozen=True)
-class Training:
-    max_epochs: int = 100
-    sizes: tuple[int, ...] = (2, 3)
-    device: str = "cpu"
-
-
-@dataclass
-class Grouped:
-    gamma: float = 0.1
-    schedule: Training | None = Training()
-    random_state: int | None = None
-
-
-def test_settings_in_a_group_of_their_own():
-    model = Grouped(gamma=np.float64(0.5), schedule=Training(max_epochs=7, device="cuda"), random_state=3)
+def test_settings_that_are_objects():
+    schedule, groups = Schedule(patience=np.int64(7)), GroupEncoder(n_bins=3)
+    model = BinaryMIClassifier(gamma=np.float64(0.5), hidden_sizes=(2, 3), schedule=schedule, groups=groups)
+    model.set_params(random_state=3, device="meta", verbose=True)
     state = plain(model)
-    assert state == {"gamma": 0.5, "schedule": {"max_epochs": 7, "sizes": [2, 3]}}
-    assert with_settings(Grouped, state) == Grouped(gamma=0.5, schedule=Training(max_epochs=7))
-    assert with_settings(Grouped, {"schedule": None}) == Grouped(schedule=None)
-    assert with_settings(Grouped, {"gamma": 0.5, "max_epochs": 7}) == Grouped(0.5, Training(7))  # from before the group
-    for wrong, name in [({"schedule": {"speed": 1}}, "Training has no setting 'speed'"), ({"speed": 1}, "'speed'")]:
-        with pytest.raises(ValueError, match=name):
-            with_settings(Grouped, wrong)
-    for hidden in ({"random_state": 3}, {"device": "cuda"}, {"schedule": {"device": "cuda"}}):
-        with pytest.raises(ValueError, match="has no setting"):
-            with_settings(Grouped, hidden)
+    assert state["schedule"] == {**vars(Schedule()), "patience": 7}
+    assert state["groups"] == {**vars(GroupEncoder()), "n_bins": 3}
+    assert (state["gamma"], state["hidden_sizes"]) == (0.5, [2, 3])
+    assert not {"random_state", "device", "verbose"} & state.keys()
+    assert of_today("BinaryMIClassifier", state) == ("BinaryMIClassifier", state)
+    loaded = with_settings("BinaryMIClassifier", state)
+    assert loaded.schedule == Schedule(patience=7)
+    assert vars(loaded.groups) == vars(groups)
+    own = model.set_params(random_state=None, device="cpu", verbose=False, groups=loaded.groups).get_params()
+    assert loaded.get_params() == own
+    assert with_settings("BinaryMIClassifier", {"schedule": None}).schedule is None
+    for wrong, said in [
+        ({"schedule": {"speed": 1}}, "unexpected keyword argument 'speed'"),
+        ({"schedule": {"patience": 0}}, "has patience=0"),
+        ({"gamma": {"a": 1}}, "gamma={'a': 1} must be a number"),
+        ({"speed": 1}, "BinaryMIClassifier has no setting 'speed'"),
+        ({"random_state": 3}, "has no setting"),
+        ({"device": "cuda"}, "has no setting"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=said):
+            with_settings("BinaryMIClassifier", wrong)
+
+
+def test_settings_of_the_first_version_move_into_objects():
+    old = {"gamma": 0.5, "groups": "each", "n_bins": 3, "patience": 9, "leakage_rows": "independent"}
+    name, settings = of_today("BinaryMIClassifier", old)
+    assert (name, settings["rebalance"]) == ("DebiasedMIClassifier", "independent")
+    model = with_settings(name, settings)
+    assert model.schedule == Schedule(patience=9)
+    assert vars(model.groups) == vars(GroupEncoder(groups="each", n_bins=3))
 
 
 @pytest.mark.parametrize(

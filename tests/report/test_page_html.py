@@ -15,16 +15,14 @@ import pytest
 from fit_records import EVIL, GROUP, audit_record, small_record
 from paper_records import everything
 
-from fairbits.lab.paper import paper_charts, paper_sections
+from fairbits.lab.paper import paper_charts, paper_sections, write_lab_report
 from fairbits.lab.paper.record_frames import in_order
-from fairbits.lab.paper_page import write_lab_report
-from fairbits.report import page as package
-from fairbits.report.page import chart_style as looks
-from fairbits.report.page import page
+from fairbits.report import charts as looks
+from fairbits.report.page import record_page
 from fairbits.storage import append_record
 
 SECTIONS = ["verdict", "frontier", "attacks", "promise", "data", "bits", "scores", "learning", "plane", "words"]
-CSS = (Path(package.__file__).parent / "style.css").read_text()
+CSS = (Path(looks.__file__).parent / "style.css").read_text()
 
 
 class Parsed(HTMLParser):
@@ -69,7 +67,7 @@ def record():
 
 @pytest.fixture(scope="module")
 def html(record):
-    return page(record)
+    return record_page(record)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +83,7 @@ def test_the_page_is_small_and_in_order(html, parsed):
 
 
 def test_the_same_record_gives_the_same_page(record, html):
-    assert page(copy.deepcopy(record)) == html
+    assert record_page(copy.deepcopy(record)) == html
 
 
 def test_nothing_is_loaded_from_anywhere(parsed):
@@ -187,10 +185,10 @@ def test_the_verdicts(record):
     refused = {**record, "certified": False, "refusal": "No model could be certified."}
     fixed = {**record, "asked": {**record["asked"], "gamma": 0.5, "max_disparity": None}}
     for changed, badge in ((record, "certified"), (refused, "not certified"), (fixed, "no limit requested")):
-        found = Parsed(page(changed))
+        found = Parsed(record_page(changed))
         assert f"{badge} " in found.text
         assert found.having("p", **{"class": f"badge {badge.replace(' ', '-')}"})
-    assert "Not certified. No model could be certified." in Parsed(page(refused)).text
+    assert "Not certified. No model could be certified." in Parsed(record_page(refused)).text
 
 
 @pytest.mark.parametrize(
@@ -213,7 +211,7 @@ def test_a_missing_part_is_said(record, part, section, value):
         changed[part] = type(record[part])()
     if part == "certificate":
         changed = {k: v for k, v in changed.items() if k not in ("certified", "refusal")}
-    text = page(changed)
+    text = record_page(changed)
     assert text.count("Not in this report") == (section is not None)
     if section:
         assert "Not in this report" in text.split(f'id="{section}"')[1].split("</section>")[0]
@@ -221,7 +219,7 @@ def test_a_missing_part_is_said(record, part, section, value):
 
 def test_what_the_audit_minds_of_its_few_rows_is_not_said_of_the_fit(record):
     audit = {**record["audit"], "concerns": ["Group 'c' has 7 calibration rows"]}
-    text = Parsed(page({**record, "audit": audit, "concerns": ["Too few epochs."]})).text
+    text = Parsed(record_page({**record, "audit": audit, "concerns": ["Too few epochs."]})).text
     assert "Too few epochs." in text
     assert "7 calibration rows" not in text
 
@@ -229,10 +227,10 @@ def test_what_the_audit_minds_of_its_few_rows_is_not_said_of_the_fit(record):
 def test_audits_of_other_representations_have_a_page():
     rng = np.random.default_rng(0)
     groups = rng.choice(["a", "b"], 400)
-    code = Parsed(page(audit_record((rng.random((400, 3)) < 0.5).astype(int), groups)))
+    code = Parsed(record_page(audit_record((rng.random((400, 3)) < 0.5).astype(int), groups)))
     assert "Audit of the representation on 400 rows. At 95% confidence" in code.text
     assert set(code.specs) == {"bits-chart", "attacks-chart-0"}
-    real = Parsed(page(audit_record(rng.normal(size=(400, 3)), groups)))
+    real = Parsed(record_page(audit_record(rng.normal(size=(400, 3)), groups)))
     assert "Nothing is certified" in real.text
     assert set(real.specs) == {"attacks-chart-0"}
     assert real.text.count("Not in this report") == 7

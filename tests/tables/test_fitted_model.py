@@ -15,7 +15,7 @@ from fairbits.tables.table_file import TableFile
 from fairbits.workflow.table_checks import CONFIRMED, recertify
 
 BRIEF = {"max_epochs": 2, "schedule": Schedule(min_steps=0), "random_state": 0}
-VANISHED = pytest.mark.filterwarnings("ignore::fairbits.estimators.concerns.VanishedClassWarning")
+VANISHED = pytest.mark.filterwarnings("ignore::fairbits.estimators.VanishedClassWarning")
 
 
 def people(n, seed):

@@ -14,15 +14,17 @@ from fairbits.tables.task import make_task
 from fairbits.workflow import fit_record as recording
 from fairbits.workflow import fit_task as fitting
 from fairbits.workflow.fit_record import fit_record
-from fairbits.workflow.fit_task import PATH, STEPS, STRENGTHS, Contest, FitOptions, fit_task
+from fairbits.workflow.fit_task import STEPS, Contest, FitOptions, fit_task
 
 BRIEF = {"code_size": 3, "max_epochs": 3}
+STRENGTHS, OTHERS = (0.1, 0.9), (0.0, 0.5)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _short_path():
+def _short_paths():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "GAMMAS", (0.0, 0.9))
+        for name, values in {"GAMMAS": (0.0, 0.9), "STRENGTHS": STRENGTHS, "PATH": OTHERS}.items():
+            patch.setattr(fitting, name, values)
         yield
 
 
@@ -49,7 +51,8 @@ def task():
 def certified(task):
     steps = []
     options = FitOptions(max_disparity=0.9, **BRIEF)
-    return fit_task(task, options, lambda *step: steps.append(step)), options, steps
+    fit = fit_task(task, options, lambda *step: steps.append(step))
+    return fit, options, steps
 
 
 def test_a_loose_limit_is_certified(certified, task):
@@ -150,17 +153,10 @@ def test_an_impossible_limit_is_refused_with_the_safest_model(task):
     assert fit.model[-1].gamma == fit.alternatives[0].gamma  # of a path that begins with the safest
 
 
-def test_a_fixed_gamma_has_a_certificate_and_no_promise(task):
-    fit = fit_task(task, FitOptions(gamma=0.2, **BRIEF))
-    assert fit.model[-1].gamma == 0.2
-    assert fit.certificate.promise is None
-    assert fit.certified
-    assert not fit.tested
-    path = {a.gamma: a.chosen for a in fit.alternatives if a.name == "BinaryMI"}
-    assert path == {0.2: True, **dict.fromkeys(PATH, False)}
+@pytest.fixture(scope="module")
+def fixed(task):
+    """Return a fit of a given gamma in which every part warns of something."""
 
-
-def test_only_the_chosen_model_is_minded_and_vanished_classes_by_the_test_rows(task, monkeypatch):
     def warns(name, category, words):
         original = getattr(fitting, name)
 
@@ -168,12 +164,27 @@ def test_only_the_chosen_model_is_minded_and_vanished_classes_by_the_test_rows(t
             warnings.warn(words, category, stacklevel=2)
             return original(*arguments)
 
-        monkeypatch.setattr(fitting, name, loud)
+        patch.setattr(fitting, name, loud)
 
-    warns("_plain", SaturatedPenaltyWarning, "of the unmitigated model")
-    warns("_fit_gamma", VanishedClassWarning, "of the training rows")
-    warns("_fit_gamma", SaturatedPenaltyWarning, "of the chosen model")
-    concerns = " ".join(fit_task(task, FitOptions(gamma=0.2, **BRIEF)).concerns)
+    with pytest.MonkeyPatch.context() as patch:
+        warns("_plain", SaturatedPenaltyWarning, "of the unmitigated model")
+        warns("_fit_gamma", VanishedClassWarning, "of the training rows")
+        warns("_fit_gamma", SaturatedPenaltyWarning, "of the chosen model")
+        return fit_task(task, FitOptions(gamma=0.2, **BRIEF))
+
+
+def test_a_fixed_gamma_has_a_certificate_and_no_promise(fixed):
+    fit = fixed
+    assert fit.model[-1].gamma == 0.2
+    assert fit.certificate.promise is None
+    assert fit.certified
+    assert not fit.tested
+    path = {a.gamma: a.chosen for a in fit.alternatives if a.name == "BinaryMI"}
+    assert path == {0.2: True, **dict.fromkeys(OTHERS, False)}
+
+
+def test_only_the_chosen_model_is_minded_and_vanished_classes_by_the_test_rows(fixed):
+    concerns = " ".join(fixed.concerns)
     assert "of the chosen model Try a smaller --code-size." in concerns
     assert "of the unmitigated model" not in concerns
     assert "of the training rows" not in concerns

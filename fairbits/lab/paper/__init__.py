@@ -1,26 +1,54 @@
-"""The paper's tables and figures, from records alone."""
+"""The paper's tables and figures, and the page that shows them, from records alone."""
 
+import base64
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from fairbits.errors import InputError, MissingExtraError
 from fairbits.lab.paper.biased_images import biased_mnist, sample_images
-from fairbits.lab.paper.forest_views import representation, representation_charts
 from fairbits.lab.paper.information_paths import plane, plane_charts
 from fairbits.lab.paper.method_frontiers import overview, within_limits
-from fairbits.lab.paper.record_frames import Record, in_order, of_kind
+from fairbits.lab.paper.record_frames import NOTES, Record, in_order, of_kind
 from fairbits.lab.paper.strength_paths import complexity, stability, strength_charts
-from fairbits.lab.paper.tuned_methods import tradeoff, tradeoff_charts
-from fairbits.report.text_tables import Section, latex, markdown
-from fairbits.storage import replace_file
+from fairbits.lab.paper.tuned_methods import representation, representation_charts, tradeoff, tradeoff_charts
+from fairbits.lab.run_settings import RUN
+from fairbits.report.page import Section, render
+from fairbits.report.text_tables import latex, markdown
+from fairbits.storage import read_runs, replace_file
 
-__all__ = ["paper_charts", "paper_sections", "write_paper"]
+__all__ = ["can_draw", "paper_charts", "paper_sections", "write_lab_report", "write_paper"]
 
 PARTS = (overview, tradeoff, within_limits, representation, stability, complexity, plane, biased_mnist)
 CHARTS = (tradeoff_charts, representation_charts, strength_charts, plane_charts)
+MEASURED = {"reference": "test", "search": "test", "strengths": "scores", "plane": "epochs", "images": "accuracy"}
 LATEX_HEAD = "% Needs \\usepackage{booktabs} and \\usepackage{graphicx}."
+TITLE = "The paper's experiments"
+
+
+def write_lab_report(folder: Path, output: Path | None = None) -> list[Path]:
+    """Make tables, figures and report.html again from the records of `fairbits reproduce`; return the files."""
+    if not can_draw():
+        raise MissingExtraError("report.html", "report")
+    file, output = folder / "records.jsonl", output or folder
+    records = list(read_runs(file))
+    for record in records:
+        if not _is_whole(record):
+            raise InputError(f"{file} is damaged: a part of the record {record.get('hash')!r} is missing.")
+    written = write_paper(records, output)
+    figures, sections = {file.stem: file for file in written if file.suffix == ".svg"}, [_opening(records)]
+    for section in paper_sections(records):
+        shown = section.name in figures
+        sections.append(replace(section, picture=_embedded(figures[section.name])) if shown else section)
+    replace_file(output / "report.html", render(TITLE, sections, "records.jsonl"))
+    return [*written, output / "report.html"]
 
 
 def write_paper(records: Iterable[Record], output: Path) -> list[Path]:
@@ -33,7 +61,7 @@ def write_paper(records: Iterable[Record], output: Path) -> list[Path]:
     records = in_order(records)
     sections, figures = paper_sections(records), _figures(records, output)
     drawn = {file.name for file in figures}
-    blocks = ["# The paper's experiments" if sections else "No records yet."]
+    blocks = [f"# {TITLE}" if sections else "No records yet."]
     for section in sections:
         blocks += [f"## {section.title}", *map(markdown, section.tables)]
         if f"{section.name}.png" in drawn:
@@ -58,10 +86,53 @@ def paper_charts(records: Iterable[Record]) -> Iterator[tuple[str, Any]]:
 
 
 def _figures(records: list[Record], output: Path) -> list[Path]:
-    if not all(find_spec(name) for name in ("altair", "vl_convert")):  # what draws, and what it saves files with
+    if not can_draw():
         print("No figures: install fairbits with the extra 'report' to draw them.", file=sys.stderr)
         return []
     from fairbits.report.charts import save_chart
 
     files = [file for name, chart in paper_charts(records) for file in save_chart(chart, output, name)]
     return [*files, *(sample_images(output) if of_kind(records, "images") else [])]
+
+
+def can_draw() -> bool:
+    """Say whether the packages of the extra "report" are installed."""
+    return all(find_spec(name) for name in ("altair", "jinja2", "vl_convert"))
+
+
+def _is_whole(record: Record) -> bool:
+    """Say whether a record has the settings of a run and the results that its kind has."""
+    try:
+        run = RUN.validate_python(record["run"])
+        return "hash" in record and isinstance(record["result"][MEASURED[run.kind]], (dict, list, float))
+    except (KeyError, TypeError, ValidationError):
+        return False
+
+
+def _opening(records: list[Record]) -> Section:
+    if not records:
+        return Section("opening", TITLE, missing="There are no records yet.")
+    kinds = Counter(record["run"]["kind"] for record in records)
+    facts = {
+        "runs": [f"{kind} {count}" for kind, count in sorted(kinds.items())],
+        "data": sorted({record["run"].get("dataset", "images") for record in records}),
+        "made": sorted({record["made"]["date"] for record in records if "made" in record}),
+    }
+    shown = tuple((term, ", ".join(texts)) for term, texts in facts.items() if texts)
+    lists = (("What is not promised", NOTES["page"]["not_promised"]),)
+    return Section("opening", TITLE, text=(NOTES["page"]["text"],), facts=shown, lists=lists)
+
+
+def _embedded(file: Path) -> str:
+    svg = _smaller(file.read_text(encoding="utf-8"))
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+
+
+def _smaller(svg: str) -> str:
+    """Leave out what an image does not show: words for screen readers (they read the tables) and digits of places.
+
+    >>> _smaller('<text role="graphics-symbol" aria-label="a mark" x="1.23456">0.995</text>')
+    '<text x="1.23">0.995</text>'
+    """
+    svg = re.sub(r' (?:role|aria-[a-z]+)="[^"]*"', "", svg)
+    return re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)

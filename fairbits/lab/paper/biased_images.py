@@ -13,22 +13,15 @@ import pandas as pd
 
 from fairbits import datasets
 from fairbits.datasets.mnist import mnist_is_kept
-from fairbits.lab.paper.fold_estimates import MISSING, number
 from fairbits.lab.paper.paper_style import finish
-from fairbits.lab.paper.published import BIASED_MNIST
-from fairbits.lab.paper.record_frames import Record, of_kind
-from fairbits.report.text_tables import Section, Table
+from fairbits.lab.paper.record_frames import MISSING, NOTES, PUBLISHED, Record, number, of_kind
+from fairbits.report.page import Section
+from fairbits.report.text_tables import Table
 
 alt = lazy_loader.load("altair")
 COLUMNS = ["epochs", "method", "rho", "seed", "accuracy", "one_draw_accuracy", "information"]
 HEAD = ("method", "rho", "accuracy, %", "each seed", "published, %", "by", "one-draw accuracy, %", "I(T;S), bits")
 ONES = 0.1135  # share of the most frequent digit of MNIST's 10,000 test images
-NOTES = (
-    "Accuracy on test images whose colour is random (rho 0.1): mean over seeds, then each seed in order. One draw: "
-    "predicted from one drawn code per image; I(T;S) is the information of that code about the colour of a test image. "
-    "The constant predicts 1 for every image; logistic regression is the network without hidden layers. The published "
-    "numbers are of other networks, the paper's of 80 epochs.",
-)
 RHO, ROWS = 0.99, 5  # images of each digit
 ENLARGED, GAP, WIDTH = 3, 2, 480  # times; pixels between images, before that; pixels of a panel
 
@@ -50,11 +43,11 @@ def _table(epochs: int, found: pd.DataFrame) -> Table:
     for rho, part in found.groupby("rho"):
         rows += [("constant", f"{rho:g}", _percent(ONES), *[MISSING] * 5)]
         rows += [_row(str(method), rho, own) for method, own in part.groupby("method")]
-        missing = sorted(set(BIASED_MNIST) - set(part.method))
+        missing = sorted(set(PUBLISHED["biased_mnist"]) - set(part.method))
         rows += [(name, f"{rho:g}", *[MISSING] * 2, *_published(name, rho), *[MISSING] * 2) for name in missing]
     rows = [row for row in rows if set(row[2:]) != {MISSING}]
     title = f"Biased-MNIST: accuracy on unbiased colours after {epochs} epoch{'s' * (epochs != 1)}"
-    return Table(f"biased-mnist-{epochs}", title, HEAD, tuple(rows), NOTES)
+    return Table(f"biased-mnist-{epochs}", title, HEAD, tuple(rows), (NOTES["images"]["table"],))
 
 
 def _row(method: str, rho: float, own: pd.DataFrame) -> tuple[str, ...]:
@@ -70,8 +63,8 @@ def _percent(share: float) -> str:
 
 def _published(method: str, rho: float) -> tuple[str, str]:
     """Return the published accuracy of a method and who published it."""
-    accuracies, source = BIASED_MNIST.get(method, ({}, MISSING))
-    return (accuracies[rho], source) if rho in accuracies else (MISSING, MISSING)
+    found = PUBLISHED["biased_mnist"].get(method, {})
+    return (found[f"{rho:g}"], found["by"]) if f"{rho:g}" in found else (MISSING, MISSING)
 
 
 def sample_images(folder: Path) -> list[Path]:

@@ -6,21 +6,13 @@ from typing import Any
 import lazy_loader
 import pandas as pd
 
-from fairbits.lab.paper.fold_estimates import estimate
 from fairbits.lab.paper.paper_style import axis, extent, finish, mark_of, method_encodings, shade
-from fairbits.lab.paper.record_frames import Record, of_kind, one_each
-from fairbits.report.text_tables import Section, Table
+from fairbits.lab.paper.record_frames import NOTES, Record, estimate, of_kind, one_each
+from fairbits.report.page import Section
+from fairbits.report.text_tables import Table
 
 alt = lazy_loader.load("altair")
 ABOUT = {"about_x": "I(X;T)", "about_y": "I(T;Y)", "about_s": "I(T;S)"}
-NOTES = (
-    "Information of one drawn code about the validation rows, in bits, exact for these rows. First: after the first "
-    "epoch; last: after the last. Most: the largest over all epochs. Mean over seeds ± half-width of the 95 % "
-    "t-interval (none for one seed).",
-)
-EXPLANATION = (
-    "Information of one drawn code, bits, exact for the validation rows. Strong: seed {seed}; light: other seeds."
-)
 SIZE = {"width": 280, "height": 210}
 SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 Box = dict[str, tuple[float, float]]
@@ -46,7 +38,7 @@ def plane(records: Iterable[Record]) -> list[Section]:
         rows = [_row(str(method), gamma, part) for (method, gamma), part in found.groupby(["method", "gamma"])]
         title = f"{dataset}: information of the code in training, bits"
         head = ("method", "gamma", "seeds", "epochs", *when)
-        table = Table(f"{dataset}-plane", title, head, tuple(rows), NOTES)
+        table = Table(f"{dataset}-plane", title, head, tuple(rows), (NOTES["plane"]["table"],))
         sections.append(Section(f"{dataset}-plane", f"{dataset}: the information plane", (table,)))
     return sections
 
@@ -71,7 +63,10 @@ def plane_charts(records: list[Record]) -> Iterator[tuple[str, Any]]:
         leakage = [_leakage(part, box, methods) for _, part in found.groupby("gamma")]
         paths = alt.vconcat(*(alt.hconcat(*row) for row in rows))
         both = alt.vconcat(paths, alt.hconcat(*leakage)).resolve_scale(color="independent", strokeDash="independent")
-        yield f"{dataset}-plane", finish(both, f"{dataset}: the information plane", EXPLANATION.format(seed=seed))
+        yield (
+            f"{dataset}-plane",
+            finish(both, f"{dataset}: the information plane", NOTES["plane"]["figure"].format(seed=seed)),
+        )
 
 
 def _path(found: pd.DataFrame, box: Box) -> Any:

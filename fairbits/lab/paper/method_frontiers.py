@@ -4,42 +4,15 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from fairbits.lab.paper.fold_estimates import MISSING, differences_table, estimate
-from fairbits.lab.paper.record_frames import (
-    FOLD,
-    ONE_DRAW,
-    OURS,
-    REFERENCES,
-    Record,
-    of_kind,
-    tuned_scores,
-    with_one_draw,
-)
+from fairbits.lab.paper import record_frames as frames
+from fairbits.lab.paper.record_frames import FOLD, MISSING, NOTES, ONE_DRAW, OURS, REFERENCES, Record, estimate
 from fairbits.lab.paper.strength_paths import frontiers, rows_of_folds
-from fairbits.report.text_tables import Section, Table
+from fairbits.report.page import Section
+from fairbits.report.text_tables import Table
 
 LIMITS = (0.05, 0.1, 0.15, 0.2)  # of GPA
 LIMITED = tuple(f"AUC at GPA ≤ {limit:g} ↑" for limit in LIMITS)
 HEAD = ("method", "strengths", "folds", *LIMITED, "least L1 to (1,1) ↓", "there (AUC, GPA)")
-LIMIT_NOTE = (
-    f"The strength with the largest mean AUC among those whose mean GPA is within the limit ({MISSING}: none), and the "
-    "strength with the least mean L1 distance to (1,1) in (AUC, 1-GPA). Mean over folds ± half-width of the 95 % "
-    "t-interval at that strength. The strength is chosen on the test rows, so all numbers are a little too good, for "
-    "all methods alike; other settings are fixed. A method with more strengths to choose from has an advantage. Scores "
-    "are of the expected prediction (an average over draws) or, where it says so, of one draw. fairlearn TO knows the "
-    "group of every test row."
-)
-PAIRED_NOTE = (
-    "Difference of the least L1 distances of the table above, fold by fold (means over seeds): below 0 the method is "
-    "closer. Mean ± half-width of the paired 95 % t-interval, not corrected for the number of comparisons; ahead or "
-    "behind if the interval excludes 0."
-)
-OVERVIEW_NOTE = (
-    "L1 distance to (1,1) in (AUC, 1-GPA): mean over folds ± half-width of the 95 % t-interval. Tuned: by the paper's "
-    "protocol. Over strengths: the least mean over all strengths, chosen on the test rows for all methods alike, other "
-    "settings fixed. Expected predictions, except where it says one draw. Paired differences are in the sections of "
-    "the datasets."
-)
 
 
 def within_limits(records: Iterable[Record]) -> list[Section]:
@@ -47,12 +20,14 @@ def within_limits(records: Iterable[Record]) -> list[Section]:
     sections = []
     for dataset, found in frontier_folds(records).items():
         rows = tuple((method, *_cells(own)) for method, own in found.items())
-        within = Table(f"{dataset}-within", f"{dataset}: accuracy within limits", HEAD, rows, (LIMIT_NOTE,))
+        within = Table(
+            f"{dataset}-within", f"{dataset}: accuracy within limits", HEAD, rows, (NOTES["within"]["table"],)
+        )
         pairs = [(one, other) for one in OURS if one in found for other in _rivals(one, found)]
-        differences = differences_table(
+        differences = frames.differences_table(
             f"{dataset}-within-differences",
             f"{dataset}: paired differences of the least L1 distance",
-            PAIRED_NOTE,
+            NOTES["within"]["paired"],
             [(one, other, estimate(nearest(found[one]) - nearest(found[other]))) for one, other in pairs],
         )
         tables = tuple(table for table in (within, differences) if table.rows)
@@ -63,7 +38,7 @@ def within_limits(records: Iterable[Record]) -> list[Section]:
 def frontier_folds(records: Iterable[Record]) -> dict[str, dict[str, pd.DataFrame]]:
     """Return the scores over strengths and folds by dataset and method, the references first."""
     records = list(records)
-    found, references = frontiers(records), tuned_scores(of_kind(records, "reference"))
+    found, references = frontiers(records), frames.tuned_scores(frames.of_kind(records, "reference"))
     return {
         str(name): _methods(own, references[references.dataset == name])
         for name, own in found[found.depth == 1].groupby("dataset")
@@ -71,7 +46,7 @@ def frontier_folds(records: Iterable[Record]) -> dict[str, dict[str, pd.DataFram
 
 
 def _methods(scores: pd.DataFrame, references: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    scores = with_one_draw(scores)
+    scores = frames.with_one_draw(scores)
     scores = scores.assign(fold=rows_of_folds(scores))
     beside = references.assign(value=0.0, fold=list(references[FOLD].itertuples(index=False, name=None)))
     scores = pd.concat([scores, beside[beside.fold.isin(set(scores.fold))]])
@@ -107,7 +82,7 @@ def _rivals(one: str, found: Iterable[str]) -> list[str]:
 def overview(records: Iterable[Record]) -> list[Section]:
     """Return one section with the distances of all methods, if two datasets or more were run."""
     records = list(records)
-    tuned = with_one_draw(tuned_scores(records))
+    tuned = frames.with_one_draw(frames.tuned_scores(records))
     if tuned.dataset.nunique() < 2:
         return []
     columns: dict[str, dict[str, str]] = {}
@@ -120,5 +95,7 @@ def overview(records: Iterable[Record]) -> list[Section]:
     first = [method for method in (*REFERENCES, *OURS) if method in present]
     methods = [*first, *sorted(present - set(first))]
     rows = tuple((method, *(columns[c].get(method, MISSING) for c in head)) for method in methods)
-    table = Table("overview", "How close every method comes to (1,1) ↓", ("method", *head), rows, (OVERVIEW_NOTE,))
+    table = Table(
+        "overview", "How close every method comes to (1,1) ↓", ("method", *head), rows, (NOTES["overview"]["table"],)
+    )
     return [Section("overview", "All datasets", (table,))]

@@ -9,11 +9,20 @@ import numpy as np
 import pandas as pd
 from scipy.interpolate import PchipInterpolator
 
-from fairbits.lab.paper.fold_estimates import MISSING, Estimate, correlation, estimate, rank_correlation
+from fairbits.lab.paper import record_frames as frames
 from fairbits.lab.paper.paper_style import ACCURATE, FAIRER, axis, extent, finish, mark_of, shade
-from fairbits.lab.paper.published import CORRELATIONS
-from fairbits.lab.paper.record_frames import Record, of_kind, with_one_draw
-from fairbits.report.text_tables import Section, Table
+from fairbits.lab.paper.record_frames import (
+    MISSING,
+    NOTES,
+    PUBLISHED,
+    Estimate,
+    Record,
+    estimate,
+    of_kind,
+    with_one_draw,
+)
+from fairbits.report.page import Section
+from fairbits.report.text_tables import Table
 
 alt = lazy_loader.load("altair")
 BOUNDS = ("difference_bound", "tol")  # less is stronger: they have a frontier, but no stability
@@ -24,22 +33,10 @@ FACTS = ("method", "strength", "hidden layers", "prediction", "seeds")
 HEAD = (*FACTS, "1-GPA, Pearson", "1-GPA, Spearman", "AUC, Pearson", "AUC, Spearman")
 PAPER = ("paper: 1-GPA", "paper: AUC")
 PREDICTIONS = {"expected": "", "one draw": "one_draw_"}
-NOTE = (
-    "Correlation of the strength with 1-GPA and with AUC: for each seed over all {values} strengths, on means over "
-    "{folds} folds; then the mean over seeds ± half-width of the 95 % t-interval (none for one seed). Expected: the "
-    "prediction averaged over draws; one draw: the prediction from one drawn code, as in the paper."
-)
-PLACES = "For {names} Pearson's correlation uses the place in the grid, because the grid is not evenly spaced."
 BETWEEN = 8  # pieces of spline from one strength to the next
 ABREAST = 3  # panels, where a row is not all depths of a method
 LARGE = {"width": 300, "height": 260, "x": FAIRER, "y": ACCURATE, "ticks": 5}
 SMALL = {"width": 180, "height": 170, "x": "1 - GPA →", "y": "AUC →", "ticks": 3}
-EXPLANATION = (
-    "AUC against 1 - GPA of expected predictions or, where it says so, of one draw, which is how the paper predicts.",
-    "Means over folds. Small points: seeds.",
-    "Large points, joined in the order of the strength by splines: means over seeds.",
-    "Colour: gamma or, for a strength of another name, its place in the grid.",
-)
 
 
 def strength_scores(records: Iterable[Record]) -> pd.DataFrame:
@@ -124,7 +121,7 @@ def correlations(scores: pd.DataFrame, prefix: str = "") -> list[Estimate]:
     return [
         estimate(measure(seed[x], seed[f"{prefix}{score}"]) for seed in seeds)
         for score in ("fair", "auc")
-        for measure, x in ((correlation, linear), (rank_correlation, "value"))
+        for measure, x in ((frames.correlation, linear), (frames.rank_correlation, "value"))
     ]
 
 
@@ -142,7 +139,7 @@ def complexity(records: Iterable[Record]) -> list[Section]:
 def _section(name: str, scores: pd.DataFrame, analysis: str, with_paper: bool) -> Section:
     dataset, rows = scores.dataset.iloc[0], []
     for (method, depth), own in scores.groupby(["method", "depth"]):
-        paper = CORRELATIONS.get(method, (MISSING, MISSING)) if with_paper else ()
+        paper = PUBLISHED["correlations"].get(method, (MISSING, MISSING)) if with_paper else ()
         for prediction, prefix in PREDICTIONS.items():
             if own[f"{prefix}auc"].notna().all():
                 facts = (method, own.strength.iloc[0], str(depth), prediction, str(own.seed.nunique()))
@@ -155,10 +152,10 @@ def _section(name: str, scores: pd.DataFrame, analysis: str, with_paper: bool) -
 def _notes(scores: pd.DataFrame) -> tuple[str, ...]:
     counts = scores.groupby("method")[["value", "fold"]].nunique()
     ranges = [" to ".join(map(str, sorted({counts[name].min(), counts[name].max()}))) for name in counts]
-    note = NOTE.format(values=ranges[0], folds=ranges[1])
+    note = NOTES["strengths"]["table"].format(values=ranges[0], folds=ranges[1])
     others = scores[scores.strength != "gamma"][["method", "strength"]].drop_duplicates()
     names = ", ".join(f"{row.method} ({row.strength})" for row in others.itertuples())
-    return (note, PLACES.format(names=names)) if names else (note,)
+    return (note, NOTES["strengths"]["places"].format(names=names)) if names else (note,)
 
 
 def strength_charts(records: list[Record]) -> Iterator[tuple[str, Any]]:
@@ -176,7 +173,7 @@ def _chart(scores: pd.DataFrame, title: str, look: dict[str, Any]) -> Any:
     panels = [_panel(seeds[seeds.method == method], depth, box, look) for method in methods for depth in depths]
     abreast = len(depths) if look is SMALL else ABREAST
     rows = [alt.hconcat(*panels[i : i + abreast]) for i in range(0, len(panels), abreast)]
-    return finish(alt.vconcat(*rows), title, *EXPLANATION)
+    return finish(alt.vconcat(*rows), title, *NOTES["strengths"]["figure"])
 
 
 def _panel(seeds: pd.DataFrame, depth: int, box: dict[str, tuple[float, float]], look: dict[str, Any]) -> Any:

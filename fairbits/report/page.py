@@ -1,0 +1,131 @@
+"""report.html: sections as one page that needs nothing else, and the page of a fit's or an audit's record.
+
+Drawing needs the packages of the extra "report", which are loaded when a page is made.
+"""
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairbits.errors import InputError, MissingExtraError
+from fairbits.report.text_tables import Table
+from fairbits.report.wording import Record, title
+from fairbits.storage import replace_file
+
+FORMAT = 1  # of audit.json
+NAME = "report.html"
+AGAIN = "Run `fairbits fit` again."
+
+
+class Key(NamedTuple):
+    """What a mark of a chart means: a symbol, or a line with its dashes."""
+
+    label: str
+    colour: str
+    symbol: str = ""  # an SVG path within -1 and 1
+    dash: str = ""
+
+
+class Chart(NamedTuple):
+    """A drawing for the browser, with what it shows in words and in numbers."""
+
+    name: str  # its id in the page
+    title: str
+    words: str  # for readers who cannot see it
+    spec: dict[str, Any]
+    numbers: Table
+    key: tuple[Key, ...] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with everything below it; parts that are empty are not shown."""
+
+    name: str
+    title: str
+    tables: tuple[Table, ...] = ()
+    text: tuple[str, ...] = ()
+    badge: str = ""
+    numbers: tuple[tuple[str, str], ...] = ()  # a number and what it is
+    facts: tuple[tuple[str, str], ...] = ()  # a term and its explanation
+    slider: tuple[tuple[str, ...], int] | None = None  # a text for each model of a path, and the one to start at
+    charts: tuple[Chart, ...] = ()
+    picture: str = ""  # a finished image, as a data URI
+    lists: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a heading and its points
+    notes: tuple[str, ...] = ()  # small print
+    missing: str = ""  # why there is nothing to show
+
+
+def write_report(folder: Path, output: Path | None = None) -> Path:
+    """Make report.html from the audit.json of a folder, in the same or another folder, and return the file."""
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder}.")
+    if not (folder / "audit.json").exists():
+        remedy = "Name a folder that `fairbits fit` or `fairbits reproduce` wrote."
+        raise InputError(f"{folder} holds no audit.json and no records.jsonl.", remedy=remedy)
+    record = read_record(folder / "audit.json")
+    try:
+        text = record_page(record)
+    except ImportError:
+        raise MissingExtraError(NAME, "report") from None
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        problem = f"audit.json is damaged: a part of it is missing or of another kind ({error!r})."
+        raise InputError(problem, remedy=AGAIN) from None
+    file = (output or folder) / NAME
+    file.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(file, text)
+    return file
+
+
+def read_record(file: Path) -> Record:
+    """Return the record of a file; raise an InputError if it is damaged or of another format."""
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:  # of JSON, and of bytes that are no text
+        raise InputError(f"{file} is damaged: it is not JSON.", remedy=AGAIN) from None
+    if not isinstance(record, dict) or "format" not in record:
+        raise InputError(f"{file} is not a record of fairbits: it has no format number.")
+    if record["format"] != FORMAT:
+        problem = f"{file} has format {record['format']!r}; this version of fairbits reads format {FORMAT}."
+        raise InputError(problem, remedy="Use the version that wrote it, or run `fairbits fit` again.")
+    return record
+
+
+def record_page(record: Record) -> str:
+    """Return the page of a record; what the record lacks is said in its place."""
+    from fairbits.report.sections import record_sections
+
+    return render(title(record), record_sections(record), "audit.json")
+
+
+def render(title: str, sections: list[Section], origin: str) -> str:
+    """Return the page: everything but our own files is escaped, and the browser may load and run nothing else."""
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    names = ("style.css", "charts.js", "template.html.j2")
+    own = {name: (Path(__file__).parent / name).read_text(encoding="utf-8") for name in names}
+    scripts = [_vega(), own["charts.js"]] if any(section.charts for section in sections) else []
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    # Vega compiles its expressions to functions, so the page has to allow it to evaluate them.
+    allowed = " ".join([*(f"'sha256-{digest}'" for digest in digests), "'unsafe-eval'"]) if scripts else "'none'"
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    safe = {"css": Markup(own["style.css"]), "scripts": list(map(Markup, scripts)), "allowed": Markup(allowed)}
+    template = environment.from_string(own["template.html.j2"])
+    return template.render(title=title, sections=sections, origin=origin, **safe)
+
+
+@cache
+def _vega() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed, the same for all charts of a page."""
+    import vl_convert
+
+    library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    if "</script" in library.lower() or "<!--" in library:
+        raise RuntimeError("The JavaScript of this version of vl-convert-python cannot be embedded in a page.")
+    return library
