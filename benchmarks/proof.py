@@ -66,7 +66,7 @@ def draw(model: Any, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def receivers(job: Job) -> dict[str, Any]:
-    """Certify a model, and hold what ten receivers do with its codes on fresh rows against the bounds."""
+    """Certify a model, and hold what ten recipients do with its codes on fresh rows against the bounds."""
     data, rng = LOADERS[job.dataset](), np.random.default_rng(job.seed)
     s, names = np.unique(data.s, return_inverse=True)[1], np.unique(data.s)
     train, rest = train_test_split(np.arange(len(s)), test_size=0.5, stratify=s, random_state=job.seed)

@@ -35,7 +35,7 @@ def limits(records: list[dict[str, Any]]) -> dict[str, bool]:
     ratios = [_ratio(pair) for pair in _chosen_releases(records)]
     probed = _at_auc(_pick(records, "probe")[0]["result"]["probes"])
     return {
-        "every receiver's gap within the bound": all(
+        "every recipient's disparity within the bound": all(
             o["gap"] <= r["bound"] + r["bound_error"] for r in received for o in r["receivers"].values()
         ),
         "every adversary within the cap": all(
@@ -90,7 +90,7 @@ def _receivers_table(records) -> list[str]:
         "adversaries for S, on rows that neither they, the model nor the certificate have seen. Sampling error: "
         "Hoeffding's inequality at 95 % on these fresh rows.",
         "",
-        "| | gamma | label AUC of one draw | largest gap (mean) | certified | error | best adversary | cap | error |",
+        "| | gamma | label AUC, one draw | largest disparity (mean) | certified | error | best attack | cap | error |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for record in _pick(records, "receivers"):
@@ -168,9 +168,9 @@ def _probe_table(records) -> list[str]:
     best = _at_auc(probes)
     names = {"code": "one draw of the code", "prediction": "expected prediction (not covered by a certificate)"}
     lines = [
-        "Adult: AUC with which boosted trees, trained on one half of adult.test, tell the sex on the other half "
+        "Adult: AUC with which boosted trees, trained on one half of adult.test, predict the sex on the other "
         "(95 % interval of DeLong). Codes of BinaryMI, 8 bits, in the order of the bounds on adult.data; hidden layer: "
-        "of an unmitigated network. Bold: the least label AUC of at least 0.85.",
+        "of an unprotected network. Bold: the least label AUC of at least 0.85.",
         "",
         "| from | gamma | label AUC, expected prediction | label AUC, one draw | AUC of S | interval |",
         "|---|---|---|---|---|---|",

@@ -94,7 +94,7 @@ def limits(records: list[dict[str, Any]]) -> dict[str, bool]:
     mi_fair, mi_drop = _medians(records, "BinaryMI, batch penalty", "one_draw_")
     leaks = {name: np.mean(_leaks(records, name)) for name in ADULT_GAMMAS}
     return {
-        "COMPAS, unmitigated AUC at least 0.71": auc >= 0.71,
+        "COMPAS, AUC without protection at least 0.71": auc >= 0.71,
         "BinaryBernoulli, gamma with 1 - GPA at least +0.95, with AUC at most -0.93": fair >= 0.95 and drop <= -0.93,
         "BinaryMI, batch penalty, gamma with 1 - GPA at least +0.93, with AUC at most -0.89": mi_fair >= 0.93
         and mi_drop <= -0.89,
@@ -115,7 +115,7 @@ def _pick(records, dataset, method, **settings) -> list[dict[str, Any]]:
 
 
 def _unmitigated(records) -> list[str]:
-    lines = ["| unmitigated | AUC | GPA | AUDC |", "|---|---|---|---|"]
+    lines = ["| without protection | AUC | GPA | AUDC |", "|---|---|---|---|"]
     for dataset in ("compas", "adult"):
         scores = [score for record in _pick(records, dataset, "Vanilla") for score in record["result"]["scores"]]
         cells = [_spread([score[name] for score in scores]) for name in ("auc", "gpa", "audc")]

@@ -1,6 +1,6 @@
 """Every rival learns, and its strength does something: ``python -m benchmarks.rivals [compas] [adult]``.
 
-Three folds per method and strength, ours trained as one stack; held-out scores beside the unmitigated network's on the
+Three folds per method and strength, ours trained as one stack; held-out scores beside the unprotected network's on the
 same folds. Every method and seed has one line in results/rivals/records.jsonl and is not run again. Methods of other
 libraries need ``pip install 'fairbits[compare]'``.
 """
@@ -21,7 +21,7 @@ from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
 FOLDER = RESULTS / "rivals"
 LOADERS = {"compas": load_compas, "adult": load_adult}
 FOLDS = 3
-# name -> class, settings without strength, settings at high strength, AUC allowed below the unmitigated network's
+# name -> class, settings without strength, settings at high strength, AUC allowed below the unprotected network's
 METHODS: dict[str, tuple[str, dict[str, Any], dict[str, Any], float | None]] = {
     "Vanilla": ("VanillaClassifier", {}, {}, None),
     "Adversarial": ("AdversarialClassifier", {"gamma": 0.0}, {"gamma": 0.9}, 0.01),
@@ -64,11 +64,11 @@ Held-out means of three folds, all other settings at their defaults; AUC / accur
 
 Read with care, of the other libraries' methods:
 
-- ThresholdOptimizer is told the group of every test row. No other method of the table is.
+- ThresholdOptimizer needs the group of every test row. No other method in the table does.
 - ExponentiatedGradient and ThresholdOptimizer draw labels: accuracy and discrimination are those of one draw, AUC and
   GPA those of its chances, which take few values. "Mixed probabilities" are a finer score, but nothing constrains them.
 - fairlearn's adversarial classifier (0.15) has a wrong projection for predictors with a hidden layer; the linear one is
-  right. At alpha 0 the projection remains: neither is an unmitigated model. One seed each.
+  right. At alpha 0 the projection remains: neither is a model without protection. One seed each.
 - "Weaker" was chosen on COMPAS, on these folds, among eleven weights; else strength is the library's default."""
 PROTECT = ("Adversarial", "HSIC", "Parity", "VFAE", "VIB", "LFR")  # the others fight a shortcut, not a disparity
 MAY_DIVERGE = ("Adversarial", "VFAE")
@@ -126,7 +126,7 @@ def mean(done: Done, job: Job, field: str) -> float:
 
 
 def measured(done: Done) -> list[str]:
-    """Return the datasets whose unmitigated network has its record."""
+    """Return the datasets whose unprotected network has its record."""
     return [dataset for dataset in LOADERS if scores_of(done, fit(dataset, "Vanilla", {}))]
 
 
@@ -157,7 +157,7 @@ def limits(done: Done) -> dict[str, bool]:
         plain, weak, strong = fit(dataset, "Vanilla", {}), fit(dataset, name, zero), fit(dataset, name, high)
         if allowed is not None:
             gap = mean(done, plain, "auc") - mean(done, weak, "auc")
-            found[f"{dataset}, {name}: AUC within {allowed} of the unmitigated network's"] = gap <= allowed
+            found[f"{dataset}, {name}: AUC within {allowed} of the unprotected network's"] = gap <= allowed
         if name in PROTECT:
             fairer = [mean(done, strong, f) < mean(done, weak, f) for f in ("gpa", "discrimination")]
             found[f"{dataset}, {name}: lower GPA or discrimination at high strength"] = any(fairer)

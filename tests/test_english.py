@@ -9,26 +9,52 @@ import pytest
 import fairbits
 
 PACKAGE = Path(fairbits.__file__).parent
+ROOT = PACKAGE.parent
+FILES = [
+    *(file for ending in ("py", "toml", "j2", "js", "md") for file in PACKAGE.rglob(f"*.{ending}")),
+    *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "examples").glob("*.py"),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile")),
+]
 RETIRED = re.compile(
-    r"\b(told|anew|surely|mend(ed|s)?|hand(ed|s)? (on|out)|forgets?|forgotten|void for|said to be|for true|foretold)\b"
-    r"|\bMind:|\bfor who\b|\bwho (knows|sees|gets|receives|asks)\b|That is for you to know"
-    r"|no second promise|\bsay --"
+    r"\b(told|tells?|telling|foretold|anew|surely|mend(ed|s|ing)?|hand(ed|s|ing)? (on|out)|forg(ets?|etting|otten))\b"
+    r"|\b(promise[sd]?|receivers?|gaps? in rates|flatters?|all the same|void(:| for)|said to be|what was said)\b"
+    r"|\b(is|are) (no numbers?|none of)\b|\bends in none\b|\bask fewer\b|\btaken for other\b|\bfor true\b"
+    r"|\b(Mind:|say --|say which columns|that is for you to know)|\b(for )?who (knows|sees|gets|receives|asks|holds)\b",
+    re.IGNORECASE,
 )
-WHO = "anyone|anybody|someone|somebody|everyone|everybody|people|those|person|colleague|receiver|recipient"
-ALLOWED = re.compile(rf"({WHO}) who ", re.I)
+WHO = "anyone|anybody|someone|somebody|everyone|everybody|people|those|person|colleague|recipient"
+ALLOWED = re.compile(rf"({WHO}) who |{{\w+", re.IGNORECASE)  # names in braces are filled in
 
 
 def sentences(file: Path) -> list[str]:
-    """Return the texts of a file: all of it, or of Python the docstrings and other strings."""
+    """Return the texts of a file: all of it, or of Python the docstrings and other strings of several words."""
+    text = file.read_text(encoding="utf-8")
     if file.suffix != ".py":
-        return [file.read_text(encoding="utf-8")]
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    return [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        return [text]
+    strings = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    return [string for string in strings if " " in string]  # a word alone is a name, such as a key of a record
+
+
+@pytest.mark.parametrize("file", sorted(FILES), ids=lambda file: str(file.relative_to(ROOT)))
+def test_retired_words_do_not_come_back(file):
+    found = [m[0] for text in sentences(file) for m in RETIRED.finditer(ALLOWED.sub("", " ".join(text.split())))]
+    assert not found
 
 
 @pytest.mark.parametrize(
-    "file", sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.toml"), *PACKAGE.rglob("*.j2")]), ids=str
+    "sentence",
+    [
+        "Mind: Never the most probable class of any of 476 rows: yes.",
+        "which describes it and is no second promise",
+        "none of our attacks surely tells the groups apart",
+        "Say which columns must not be told",
+        "1 an input to mend",
+        "it draws with a fixed seed, void for who knows it",
+        "what is handed on together",
+        "are not covered by any certificate: who sees both knows what these columns say",
+        "Values of an earlier row stand in 1 of the rows, which were taken for other people.",
+    ],
 )
-def test_retired_words_do_not_come_back(file):
-    found = [m[0] for text in sentences(file) for m in RETIRED.finditer(ALLOWED.sub("", text))]
-    assert not found
+def test_the_old_sentences_are_recognised(sentence):
+    assert RETIRED.search(ALLOWED.sub("", sentence))

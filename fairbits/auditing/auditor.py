@@ -37,7 +37,7 @@ class Leakage:
 
 @dataclass(frozen=True)
 class Adversary:
-    """How well the groups of a column can be guessed from the release: what a probe reaches, and what nobody can."""
+    """How well a column can be guessed from the release: what a probe reaches, and what no attack exceeds."""
 
     column: str
     reached: float  # the best probe of the release has at least this balanced accuracy, for all its probes together
@@ -95,7 +95,7 @@ class Audit:
             found = f"No probe beats chance ({a.chance:.4f}) at guessing {a.column}"
             if a.reached > a.chance:
                 found = f"The probe {a.by} guesses {a.column} with a balanced accuracy of at least {a.reached:.4f}"
-            most = "nothing is certified" if a.at_most is None else f"nobody can exceed {a.at_most:.4f}"
+            most = "nothing is certified" if a.at_most is None else f"no attack can exceed {a.at_most:.4f}"
             lines.append(f"{found}; {most} ({self.confidence:.0%} confidence each).")
         lines += [f"Not available, {name}: {reason}" for name, reason in self.unavailable.items()]
         return "\n".join([*lines, *(f"Warning: {text}" for text in self.concerns)])
@@ -143,7 +143,7 @@ def audit(
     if probes not in ("quick", "full"):
         raise InputError("must be 'quick' or 'full'.", argument="probes", value=probes)
     if unmitigated is not None and y is None:
-        raise InputError("Comparing with an unmitigated model needs labels.", remedy="Please pass y.")
+        raise InputError("The comparison with `unmitigated` needs labels.", remedy="Pass y.")
     subject = read_subject(estimator_or_representation, X, draws, random_state)
     model, (released, values) = subject.model, next(iter(subject.views.items()))
     n = len(values)

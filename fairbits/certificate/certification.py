@@ -96,12 +96,12 @@ class Certificate:
                 "numbers above are estimates for the chosen model, not part of the guarantee."
             )
         each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
-        kind = ", total variation and balanced accuracy by a normal approximation" if self.asymptotic else ""
+        kind = ", disparity and balanced accuracy by a normal approximation" if self.asymptotic else ""
         return (
             f"With probability {self.confidence:g} over the calibration rows: for anyone who receives "
             f"{self.release_words}, the rates of any decision made from it differ between two groups by at most the "
             "stated disparity (total variation), and nobody can guess the group with a balanced accuracy above the one "
-            f"stated. {each}{kind}. The information is at {self.prior}."
+            f"stated. {each}{kind}. The leakage is at {self.prior}."
         )
 
     @property
@@ -121,9 +121,9 @@ class Certificate:
         for b in self.bounds:
             where = b.column if b.label is None else f"{b.column} among label {b.label!r}"
             lines.append(
-                f"  {where}: total variation <= {b.total_variation:.4f} (these rows show {most}"
+                f"  {where}: disparity <= {b.total_variation:.4f} (these rows show {most}"
                 f"{b.estimated_total_variation:.4f}), balanced accuracy <= {b.balanced_accuracy:.4f}, "
-                f"information <= {b.information:.4f} bits; "
+                f"leakage <= {b.information:.4f} bits; "
                 "rows: " + ", ".join(f"{group} {n}" for group, n in b.rows.items())
             )
         return "\n".join([*lines, f"  {self.covers}", "  Not covered: " + "; ".join(self.does_not_cover) + "."])

@@ -27,11 +27,9 @@ def fit(
     output: Annotated[Path, Option("--output", "-o", help="Folder to write.")] = Path("fairbits-model"),
     max_disparity: Annotated[
         float | None,
-        Option(help="Largest difference in rates between groups to certify.", show_default="0.1 if no limit"),
+        Option(help="Limit on the disparity, the difference in rates.", show_default="0.1 if no limit"),
     ] = None,
-    max_information: Annotated[
-        float | None, Option(help="Largest leakage about the groups to certify, in bits.")
-    ] = None,
+    max_information: Annotated[float | None, Option(help="Limit on the leakage about the groups, in bits.")] = None,
     gamma: Annotated[float | None, Option(min=0, max=1, help="Weight of the protection, instead of a limit.")] = None,
     code_size: Annotated[int, Option(min=1, max=16, help="Bits per row.")] = 12,
     drop: terminal.Drop = None,

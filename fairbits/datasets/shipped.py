@@ -36,8 +36,8 @@ BANK = (
 )
 BANK_CAVEATS = (
     "The two groups are very unequal: {outside} of {rows} rows are outside the ages {low} to {high}.",
-    "The outer group joins the very young and the old, who share little: one gap can hide two opposite ones.",
-    "job (student, retired) still says much about the age group, although age is not in X.",
+    "The outer group joins the very young and the old, who share little: one disparity can hide two opposite ones.",
+    "job (student, retired) still reveals much about the age group, although age is not in X.",
     "'unknown' is kept as a category; pdays = {never} means never contacted before, not a number of days.",
     "The rows are in order of time, across the financial crisis: a random split shows a model the future.",
 )
@@ -78,7 +78,7 @@ def load_adult(*, subset: str = "train", sensitive: str = "sex", drop_missing: b
     """Load Adult with S = sex and y = income above 50K.
 
     The paper's authors code the label the other way round, <=50K as 1: take `1 - y` for theirs (accuracy, AUC and the
-    gaps between groups do not change).
+    differences between groups do not change).
 
     Parameters
     ----------

@@ -174,7 +174,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     def decode(self, codes) -> np.ndarray:
         """Return the class probabilities that the head gives to drawn codes.  (n, classes)
 
-        What a receiver of the codes can do with the model's head; `predict_proba` averages it over the randomness.
+        What a recipient of the codes can do with the model's head; `predict_proba` averages it over the randomness.
         """
         check_is_fitted(self)
         codes = check_array(codes, dtype=np.float32)
@@ -207,7 +207,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         return code_information(theta, groups, y)
 
     def certify(self, X, *, sensitive_features, y=None, **options) -> Certificate:
-        """Prove from held-out rows what any receiver can do with the code; options as in `fairbits.certify`."""
+        """Prove from held-out rows what any recipient can do with the code; options as in `fairbits.certify`."""
         return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
 
     def concerns(self, X, y=None, sensitive_features=None) -> list[Warning]:

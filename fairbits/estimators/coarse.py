@@ -42,7 +42,7 @@ def fit_coarse_code(estimator: Any, X_train: Any, n_cells: int) -> CoarseCode:
     codes = np.random.default_rng(0).random(theta.shape) < theta
     points, counts = np.unique(estimator.decode(codes), axis=0, return_counts=True)
     if len(points) < n_cells:
-        problem = f"n_cells={n_cells}, but the training rows have only {len(points)} different codes; ask fewer."
+        problem = f"n_cells={n_cells}, but the training rows have only {len(points)} different codes; ask for fewer."
         raise InputError(problem)
     centres = KMeans(n_cells, n_init=4, random_state=0).fit(points, sample_weight=counts).cluster_centers_
     return CoarseCode(estimator, centres[centres[:, -1].argsort()])

@@ -52,7 +52,7 @@ def torch_device(value: Any) -> str | None:
     try:
         torch.empty(0, device=value)
     except (RuntimeError, TypeError, AssertionError) as error:
-        return f"is no device torch can use here ({str(error).splitlines()[0]}); 'cpu' always is"
+        return f"is not a device that torch can use here ({str(error).splitlines()[0]}); 'cpu' always is"
     return None
 
 

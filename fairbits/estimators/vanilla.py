@@ -1,4 +1,4 @@
-"""The unmitigated network."""
+"""The network without protection."""
 
 import numpy as np
 from sklearn.base import TransformerMixin

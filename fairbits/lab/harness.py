@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.errors import InputError
+from fairbits.lab.run_records import RUNS_FORMAT, append_record, commit, read_records, read_runs
 from fairbits.lab.run_settings import Settings
-from fairbits.storage import RUNS_FORMAT, append_record, commit, read_records, read_runs, versions
+from fairbits.storage import versions
 
 COMMIT = commit()  # at the start: later commits are not the code that runs
 OPTIONAL = ("optuna",) if find_spec("optuna") else ()  # results depend on its version, too
@@ -28,16 +29,6 @@ POLL_SECONDS = 1.0
 Record = dict[str, Any]
 Work = Callable[[Any], dict[str, Any]]  # job -> result; a function of a module, so that another process finds it
 Watch = Callable[[list[Any], list[Any], int], None]  # (waiting, running, finished)
-
-
-class KilledWorkerError(InputError):
-    """The system ended a worker process, usually because memory ran out."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "A worker process was ended from outside, most likely because memory ran out. Finished work is kept.",
-            remedy="Start again to continue, with fewer workers if needed.",
-        )
 
 
 class Folder:
@@ -163,7 +154,10 @@ def _do(jobs: list[Any], work: Work, workers: int, watch: Watch, keep: Callable[
                     keep(running.pop(future), *future.result())
                 watch(waiting, list(running.values()), len(jobs) - len(waiting) - len(running))
         except BrokenProcessPool:
-            raise KilledWorkerError from None
+            problem = (
+                "A worker process was ended from outside, most likely because memory ran out. Finished work is kept."
+            )
+            raise InputError(problem, remedy="Start again to continue, with fewer workers if needed.") from None
         except BaseException:
             hold.close()  # a fit does not hear of the pool's shutdown
             raise

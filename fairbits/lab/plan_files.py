@@ -34,7 +34,7 @@ def read_plan(source: str | Path, *, quick: bool = False, changes: dict[str, Any
     try:
         content = tomllib.loads(_text(source))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{source} is no TOML: {error}.") from None
+        raise InputError(f"{source} is not valid TOML: {error}.") from None
     entries = _entries(content, source)
     methods = _methods(content.get("methods", {}))
     try:
@@ -58,7 +58,7 @@ def _text(source: str | Path) -> str:
         return (PLANS / f"{source}.toml").read_text()
     file = Path(source)
     if file.suffix != ".toml":
-        raise InputError(f"{str(source)!r} is no experiment: use one of {', '.join(shipped_plans())}, or a .toml file.")
+        raise InputError(f"{str(source)!r} is not a plan: use one of {', '.join(shipped_plans())}, or a .toml file.")
     if not file.is_file():
         raise InputError(f"There is no file {source}.")
     return file.read_text(encoding="utf-8")
@@ -97,7 +97,7 @@ def _methods(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def _kind(entry: dict[str, Any]) -> type[Run]:
     name = entry.get("kind")
     if name not in KINDS:
-        raise InputError(f"kind={name!r} is no kind of run: use one of {', '.join(map(repr, KINDS))}.")
+        raise InputError(f"kind={name!r} is not a kind of run: use one of {', '.join(map(repr, KINDS))}.")
     return KINDS[name]
 
 
@@ -118,5 +118,5 @@ def _run(entry: dict[str, Any], kind: type[Run], methods: dict[str, Any]) -> Run
         return kind(**entry, name=name)
     methods = methods["images" if kind is Images else "tables"]
     if name not in methods:
-        raise InputError(f"is none of {', '.join(map(repr, methods))}.", argument="method", value=name)
+        raise InputError(f"is not one of {', '.join(map(repr, methods))}.", argument="method", value=name)
     return kind(**entry, **{"name": name, "method": methods[name]})

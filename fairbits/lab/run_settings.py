@@ -63,7 +63,7 @@ class Run(Settings):
     def _settings_agree(self) -> Self:
         fold, folds = getattr(self, "fold", 0), getattr(self, "folds", 2)
         if fold >= folds:
-            raise InputError(f"is none of {folds} folds, which are counted from 0.", argument="fold", value=fold)
+            raise InputError(f"is not one of the {folds} folds, which are counted from 0.", argument="fold", value=fold)
         if getattr(self, "sampler", "tpe") == "gp" and getattr(self, "trials_at_once", 1) > 1:
             raise InputError(
                 "takes one trial at a time.", argument="sampler", value="gp", remedy="Set trials_at_once=1."

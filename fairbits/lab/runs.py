@@ -92,7 +92,7 @@ def _estimator_class(name: str) -> Any:
         raise InputError(problem, argument="estimator", value=name) from None
     found = [getattr(home, own) for home in homes if hasattr(getattr(home, own, None), "fit")]
     if not found:
-        problem = "is no estimator of fairbits; one of your own is named 'module:Class'."
+        problem = "is not an estimator of fairbits; name your own as 'module:Class'."
         raise InputError(problem, argument="estimator", value=name)
     return found[0]
 

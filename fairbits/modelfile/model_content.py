@@ -72,6 +72,7 @@ class TableState(State):
     output: Output
 
     def build(self, _: ReadWeights) -> TableEncoder:
+        need(self.parameters.get("dtype") in ("float32", "float64"), "the dtype is neither float32 nor float64")
         names, features = self.feature_names_in, self.features
         names = [f"x{i}" for i in range(len(features))] if names is None else names
         need(len(names) == len(features), f"{len(names)} feature names for {len(features)} features")

@@ -42,7 +42,7 @@ def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> Non
     The folder appears whole, after it has been read back, or not at all.
 
     The files keep settings, encoders, labels, groups, learning curves and weights; of a `CertifiedClassifier` also the
-    promise and its certificate; of the training rows only a fingerprint of the whole table. By design they do not
+    guarantee and its certificate; of the training rows only a fingerprint of the whole table. By design they do not
     keep: `random_state` and the state of any generator (a loaded model draws fresh bits), single training rows or
     numbers that recognise them, earlier draws, `device` and `verbose`, and the parts of the network that only training
     needs.

@@ -31,8 +31,7 @@ PALE, DARK = "#e9f1fa", "#0b3c6f"  # ends of the heat map
 ON_PALE, ON_DARK = "#000000", "#ffffff"
 SWITCH = 0.67  # of the way from pale to dark, letters become white
 CIRCLE = "M0,-1A1,1 0 1 1 0,1A1,1 0 1 1 0,-1Z"
-SQUARE = "M-.9,-.9H.9V.9H-.9Z"
-DIAMOND = "M0,-1.2L1,0L0,1.2L-1,0Z"
+SQUARE, DIAMOND = "M-.9,-.9H.9V.9H-.9Z", "M0,-1.2L1,0L0,1.2L-1,0Z"
 UPWARD, DOWNWARD = "M0,-1.1L1.1,.9H-1.1Z", "M0,1.1L1.1,-.9H-1.1Z"
 RIGHTWARD, LEFTWARD = "M-.9,-1.1L1.1,0L-.9,1.1Z", "M.9,-1.1L-1.1,0L.9,1.1Z"
 CROSS = "M-1,-.35H-.35V-1H.35V-.35H1V.35H.35V1H-.35V.35H-1Z"
@@ -188,10 +187,8 @@ def learning_lines(rows: list[Row], axis: str, keys: tuple[Key, ...], best: int 
         y=alt.Y("value:Q", title=axis, scale=alt.Scale(zero=False)),
         tooltip=_tooltip(("epoch", "epoch", "d"), ("rows", "rows", ""), ("value", axis, ".4f")),
     )
-    if best is None:
-        return _specification(240, lines)
-    rule = _drawn([{"epoch": best + 1}]).mark_rule(color=TEXT, strokeDash=[4, 3]).encode(x="epoch:Q")
-    return _specification(240, rule, lines)
+    kept = [] if best is None else [_drawn([{"epoch": best + 1}]).mark_rule(color=TEXT, strokeDash=[4, 3])]
+    return _specification(240, *(rule.encode(x="epoch:Q") for rule in kept), lines)
 
 
 def training_path(rows: list[Row], fields: tuple[Field, Field, Field], colour: str) -> Spec:
@@ -199,16 +196,14 @@ def training_path(rows: list[Row], fields: tuple[Field, Field, Field], colour: s
     (_, (across, across_title, _), (up, up_title, _)) = fields
     x = alt.X(f"{across}:Q", title=across_title, scale=alt.Scale(zero=False, padding=24))
     y = alt.Y(f"{up}:Q", title=up_title, scale=alt.Scale(zero=False, padding=18))
-    base = _drawn(rows).encode(x=x, y=y)
+    base, first, last = _drawn(rows).encode(x=x, y=y), rows[0], rows[-1]
     later = alt.Color("epoch:Q", scale=alt.Scale(range=[GREY, colour]), legend=None)
     return _specification(
         260,
         base.mark_line(strokeWidth=1.5, color=GREY, opacity=0.7).encode(order="epoch:Q"),
         base.mark_circle(size=60, opacity=1).encode(color=later, tooltip=_tooltip(*fields)),
-        *(
-            _drawn([row]).mark_text(dy=dy, text=f"epoch {row['epoch']}").encode(x=x, y=y)
-            for row, dy in ((rows[0], 14), (rows[-1], -11))
-        ),
+        _drawn([first]).mark_text(dy=14, text=f"epoch {first['epoch']}").encode(x=x, y=y),
+        _drawn([last]).mark_text(dy=-11, text=f"epoch {last['epoch']}").encode(x=x, y=y),
     )
 
 

@@ -1,7 +1,4 @@
-"""report.html: sections as one page that needs nothing else, and the page of a fit's or an audit's record.
-
-Drawing needs the packages of the extra "report", which are loaded when a page is made.
-"""
+"""report.html: sections as one page that needs nothing else. Only making a page needs the extra "report"."""
 
 import base64
 import hashlib

@@ -61,7 +61,7 @@ def opening(record: Record) -> Section:
 
 
 def _numbers(record: Record) -> tuple[tuple[str, str], ...]:
-    audit, asked, words = record.get("audit") or {}, record.get("asked") or {}, TEXTS["numbers"]
+    audit, asked, words = record["audit"], record.get("asked") or {}, TEXTS["numbers"]
     certificate, task = record.get("certificate") or audit.get("certificate"), audit.get("task") or {}
     limits = ("max_disparity", "max_information")
     found = [(f"{asked[name]:g}", words[name]) for name in limits if asked.get(name) is not None]
@@ -113,12 +113,11 @@ def frontier(record: Record) -> Section:
     words = texts["words"].format(models=len(points), **path[start])
     chart = Chart("frontier-chart", texts["title"], words, spec, numbers, keys)
     tested = {t["gamma"]: "passed" if t["passed"] else "failed" for t in record.get("tested") or []}
-    places = []
-    for point in path:
-        said = texts["place"].format(**point, who=" (the chosen model)" * point["chosen"])
-        places.append(f"{said} {texts[tested.get(point['gamma'], 'untested')]}" if tested else said)
-    notes = (*_precision(record), texts["rivals"], _training_rows(record["alternatives"]))
-    return section("frontier", slider=(tuple(places), start), charts=(chart,), notes=notes)
+    outcomes = [f" {texts[tested.get(point['gamma'], 'untested')]}" if tested else "" for point in path]
+    said = [texts["place"].format(**p, who=" (the chosen model)" * p["chosen"]) for p in path]
+    places = tuple(map("".join, zip(said, outcomes, strict=True)))
+    notes = (_precision(record["audit"]), texts["rivals"], _training_rows(record["alternatives"]))
+    return section("frontier", slider=(places, start), charts=(chart,), notes=notes)
 
 
 def _points(record: Record) -> list[dict[str, Any]]:
@@ -136,18 +135,15 @@ def _points(record: Record) -> list[dict[str, Any]]:
     return [{**point, "place": place} for place, point in enumerate(found)]
 
 
-def _precision(record: Record) -> tuple[str, ...]:
+def _precision(audit: dict[str, Any]) -> str:
     """Say how far chance moves the marks: 95 % half-widths at most, from the test rows alone."""
-    leakage = (record.get("audit") or {}).get("leakage") or []
-    if not leakage:
-        return ()
-    rows, text = record["audit"]["rows"], TEXTS["frontier"]["precision"]
-    widest = max(sum(1 / n for n in sorted(found["rows"].values())[:2]) for found in leakage)
-    return (text.format(rows=rows, accuracy=0.98 / math.sqrt(rows), disparity=0.98 * math.sqrt(widest)),)
+    widest = max(sum(1 / n for n in sorted(found["rows"].values())[:2]) for found in audit["leakage"])
+    accuracy, disparity = 0.98 / math.sqrt(audit["rows"]), 0.98 * math.sqrt(widest)
+    return TEXTS["frontier"]["precision"].format(rows=audit["rows"], accuracy=accuracy, disparity=disparity)
 
 
 def _training_rows(models: list[dict[str, Any]]) -> str:
-    """Say which models were trained on fewer rows than the others."""
+    """Name the models that were trained on fewer rows than the others."""
     most = max(model["rows"] for model in models)
     fewer = {known_as(model["name"]): model["rows"] for model in models if model["rows"] < most}
     text = TEXTS["frontier"]["fewer_rows" if fewer else "same_rows"]
@@ -161,16 +157,13 @@ def _number_table(heading: str, fields: tuple[draw.Field, ...], rows: list[draw.
 
 def attacks(record: Record) -> Section:
     """Draw a chart for every protected column: what our attacks reach, and what no attack exceeds."""
-    audit, texts = record.get("audit") or {}, TEXTS["attacks"]
+    audit, texts = record["audit"], TEXTS["attacks"]
     if not audit.get("probes"):
         return section("attacks")
     charts = tuple(_attack_chart(i, found, audit["probes"]) for i, found in enumerate(audit["adversaries"]))
-    tables = []
-    if record.get("certificate"):
-        tables.append(wording.bound_table("Upper bounds from the calibration rows", record["certificate"]))
-    if audit.get("certificate"):
-        again = (texts["again"],) if "certificate" in record else ()
-        tables.append(wording.bound_table("Upper bounds from the test rows", audit["certificate"], *again))
+    again = (texts["again"],) if "certificate" in record else ()
+    proved = (("calibration", record.get("certificate"), ()), ("test", audit.get("certificate"), again))
+    tables = [wording.bound_table(f"Upper bounds from the {rows} rows", c, *more) for rows, c, more in proved if c]
     covered = (texts["covered"],) if len({probe["view"] for probe in audit["probes"]}) > 1 else ()
     absent = (f"Not available, {name}: {reason}" for name, reason in (audit.get("unavailable") or {}).items())
     notes = (*covered, texts["statistics"].format(**audit), *absent)
@@ -202,13 +195,13 @@ def _attack_chart(number: int, adversary: dict[str, Any], probes: list[dict[str,
 
 def guarantee(record: Record) -> Section:
     """Say what is guaranteed, on which assumptions, and what is not."""
-    certificate = record.get("certificate") or (record.get("audit") or {}).get("certificate")
+    certificate = record.get("certificate") or record["audit"].get("certificate")
     if not certificate:
-        return section("promise")
-    refused = () if record.get("certified", True) else (TEXTS["promise"]["refused"],)
+        return section("guarantee")
+    refused = () if record.get("certified", True) else (TEXTS["guarantee"]["refused"],)
     not_covered = tuple(line[:1].upper() + line[1:] for line in certificate["does_not_cover"])
-    lists = (("Assumptions", TEXTS["promise"]["assumptions"]), ("Not covered", not_covered))
-    return section("promise", text=(*refused, certificate["covers"]), lists=lists)
+    lists = (("Assumptions", TEXTS["guarantee"]["assumptions"]), ("Not covered", not_covered))
+    return section("guarantee", text=(*refused, certificate["covers"]), lists=lists)
 
 
 def data(record: Record) -> Section:
@@ -225,7 +218,7 @@ def bits(record: Record) -> Section:
     """Draw a heat map of bits by columns."""
     found = list(record.get("bits") or [])
     named = {column["about"] for column in found}
-    for leak in (record.get("audit") or {}).get("leakage") or []:
+    for leak in record["audit"].get("leakage") or []:
         if leak["column"] not in named and leak["each_bit"] is not None and leak["joint"] is not None:
             found.append({**leak, "about": leak["column"], "role": "sensitive", "each": leak["each_bit"]})
     if not found:
@@ -281,8 +274,8 @@ def learning_curves(record: Record) -> Section:
     fields = (("epoch", "epoch", "d"), *((key.label, key.label, ".4f") for key in keys))
     for name, (title, axis) in TEXTS["learning"]["curves"].items():
         if history and name in history[0]:
-            values = [(e["epoch"] + 1, e.get(name), e.get(f"validation_{name}")) for e in history]
-            rows = [dict(zip(("epoch", "training", "validation"), value, strict=True)) for value in values]
+            columns = {"training": name, "validation": f"validation_{name}"}
+            rows = [{"epoch": e["epoch"] + 1, **{k: e.get(v) for k, v in columns.items()}} for e in history]
             words = f"{title} by epoch, on training and validation rows; {len(history)} epochs."
             spec = draw.learning_lines(rows, axis, keys, record.get("best_epoch"))
             numbers = _number_table(f"{title}, bits", fields, rows)

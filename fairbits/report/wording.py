@@ -23,7 +23,7 @@ def read_texts(file: Path) -> dict[str, Any]:
 
 
 TEXTS = read_texts(Path(__file__).parent / "texts.toml")
-ASSUMPTIONS = TEXTS["promise"]["assumptions"]
+ASSUMPTIONS = TEXTS["guarantee"]["assumptions"]
 
 
 def known_as(name: str) -> str:
@@ -95,20 +95,16 @@ def verdict(record: Record) -> str:
 
 def price(record: Record) -> str:
     """Say what the protection costs on the test rows."""
-    audit, texts = record["audit"], TEXTS["price"]
-    task, constant = audit["task"], _model(record, "constant")["scores"]
+    audit, task, texts = record["audit"], record["audit"]["task"], TEXTS["price"]
+    others = {model["name"]: model["scores"] for model in record["alternatives"]}
     words = {
         "label": record["task"]["label"],
         "accuracy": _with_interval(audit, task, "one_draw_accuracy", f"{audit['confidence']:.0%} interval "),
         "auc": _with_interval(audit, task, "one_draw_auc"),
-        "plain": _model(record, "unmitigated")["scores"],
+        "plain": others["unmitigated"],
     }
-    idle = texts["useless" if task["one_draw_accuracy"] <= constant["accuracy"] else "constant"]
-    return f"{texts['scores'].format(rows=audit['rows'], **words)} {idle.format(**constant)}"
-
-
-def _model(record: Record, name: str) -> dict[str, Any]:
-    return next(found for found in record["alternatives"] if found["name"] == name)
+    idle = texts["useless" if task["one_draw_accuracy"] <= others["constant"]["accuracy"] else "constant"]
+    return f"{texts['scores'].format(rows=audit['rows'], **words)} {idle.format(**others['constant'])}"
 
 
 def _with_interval(scored: dict[str, Any], scores: dict[str, float], name: str, what: str = "") -> str:
@@ -154,9 +150,8 @@ def _score_table(record: Record) -> Table:
     audit, scores = record["audit"], TEXTS["card"]["scores"]
     own = {"scores": audit["task"], "intervals": audit.get("intervals")}
     models = {"this model, one draw": (own, "one_draw_"), "this model, averaged over draws (not covered)": (own, "")}
-    models |= {
-        known_as(name): (_model(record, name), "") for name in ("unmitigated", "logistic regression", "constant")
-    }
+    others = {model["name"]: (model, "") for model in record["alternatives"]}
+    models |= {known_as(name): others[name] for name in ("unmitigated", "logistic regression", "constant")}
     rows = tuple(
         (name, *(_with_interval(found, found["scores"], of + field) for field in scores))
         for name, (found, of) in models.items()

@@ -27,11 +27,11 @@ LEAST_KNOWN = 0.5  # share of the rows of known groups; with fewer the column is
 
 
 class Limit(NamedTuple):
-    """What was promised of a model, or else what its certificate bounds, for the codes of so many draws per person."""
+    """The limits that a model is certified to, or else the bounds of its certificate, for so many draws per person."""
 
-    promised: bool  # of the code and of the predicted class
+    promised: bool  # guaranteed, and of the predicted class, too
     total_variation: dict[str, float]  # of every coded sensitive column
-    information: float | None  # only if promised
+    information: float | None  # only if it is guaranteed
     draws: int
 
 
@@ -150,10 +150,10 @@ class RowReader:
             more = f" and {len(values) - NAMED_VALUES} more" if len(values) > NAMED_VALUES else ""
             notes.append(
                 f"{name} has values the model has not seen in its fit: {shown}{more}, in {values.total():,} of "
-                f"{self.rows:,} rows; they count as none of those it knows."
+                f"{self.rows:,} rows; it treats them as unknown."
             )
         empty = [name for name in self.model.features if not self._present[name]]
-        return notes + [f"{name} is missing in every row; the model takes its usual value." for name in empty]
+        return notes + [f"{name} is missing in every row; the model fills in its usual value." for name in empty]
 
     def _column(self, name: str, column: pd.Series, feature: Feature) -> pd.Series:
         """Return a column as the kind it was in the fit."""

@@ -50,7 +50,7 @@ class TableFile:
             raise InputError(f"{path} is a folder.", remedy="Name a CSV or Parquet file.")
         if not path.name.lower().endswith((*TEXT_ENDINGS, *PARQUET_ENDINGS)):
             endings = ", ".join((*TEXT_ENDINGS, *PARQUET_ENDINGS))
-            raise InputError(f"{path} ends in none of {endings}.", remedy="Save the table as CSV or Parquet.")
+            raise InputError(f"{path} does not end in any of {endings}.", remedy="Save the table as CSV or Parquet.")
         self._state = self._look()
         self._form: dict[str, Any] = {}  # of a text
         if _is_parquet(path):
@@ -157,7 +157,7 @@ def _parquet_file(path: Path) -> Any:
         return parquet.ParquetFile(path)
     except (ValueError, OSError, NotImplementedError) as error:  # pyarrow's own errors are among them
         first = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"{path} is no readable Parquet file: {first}.") from None
+        raise InputError(f"{path} is not a readable Parquet file: {first}.") from None
 
 
 def _parquet_names(path: Path) -> list[str]:
@@ -220,7 +220,7 @@ def _doubts(texts: pd.Series) -> list[str]:
     if pd.to_numeric(bare, errors="coerce").notna().mean() < NUMBER_SHARE or not len(others):
         return []
     return [
-        f"{texts.name} is read as text: {len(others):,} of {len(texts):,} values are no numbers, the first in row "
+        f"{texts.name} is read as text: {len(others):,} of {len(texts):,} values are not numbers, the first in row "
         f"{others.index[0] + 1}. If it should be a number, correct them or leave them empty."
     ]
 

@@ -176,7 +176,7 @@ def split_groups(s: pd.DataFrame, least: int) -> tuple[str, dict[str, int], list
     if not small or s.shape[1] == 1:
         return "each" if small else "intersection", sizes, []
     listed = "; ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
-    note = f"Each sensitive column is on its own: nothing can be estimated for {listed}."
+    note = f"Each sensitive column is protected on its own; these combinations are too small: {listed}."
     return "each", _sizes(s, "each"), [note]
 
 

@@ -162,7 +162,7 @@ def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
 
 
 def _fit_limits(task: Task, method: Pipeline, rows: np.ndarray, held: np.ndarray, options: FitOptions) -> Chosen:
-    """Keep the most accurate model that the calibration rows certify, or the safest one without a promise."""
+    """Keep the most accurate model that the calibration rows certify, or the safest one, uncertified."""
     model = CertifiedClassifier(
         method,
         max_disparity=options.max_disparity,

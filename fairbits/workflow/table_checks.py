@@ -58,7 +58,7 @@ class Compared:
 
     column: str
     of: str  # code or class
-    what: str  # gap or information
+    what: str  # disparity or information
     said: float  # the earlier limit
     at_least: float
     at_most: float
@@ -139,13 +139,13 @@ def _compare(
             limits = {"total_variation": limit.total_variation.get(title), "information": limit.information}
             for what, said in limits.items():
                 if said is not None:
-                    name = "gap" if what == "total_variation" else what
+                    name = "disparity" if what == "total_variation" else what
                     found.append(Compared(title, of, name, said, getattr(below, what), getattr(above, what)))
     return found
 
 
 def _searched(model: FittedModel, theta: torch.Tensor, draws: int) -> Release:
-    """Return what is searched for a gap: all words, or if there are too many, the class that the head reads."""
+    """Return where a disparity is searched for: all words, or if there are too many, the class that the head reads."""
     n, m = theta.shape[0], theta.shape[1] * draws
     if m <= MAX_BITS and n * 2**m <= EXACT_WORK:
         return Release(draws)

@@ -85,7 +85,7 @@ def test_the_record_is_json_and_text(found):
     again = json.loads(json.dumps(found.to_dict()))
     assert again["certificate"]["total_variation"] == found.certificate.total_variation
     assert again["probes"][0]["model"] == "logistic"
-    for part in ("Task", "Leakage about", "Certificate", "one draw", "nobody can exceed"):
+    for part in ("Task", "Leakage about", "Certificate", "one draw", "no attack can exceed"):
         assert part in str(found)
 
 
@@ -232,7 +232,7 @@ def test_nonsense_is_refused(model):
         audit(model, X, sensitive_features=s, draws=0)
     with pytest.raises(ValueError, match="LinearSVC has neither"):
         audit(LinearSVC().fit(X, y), X, sensitive_features=s)
-    with pytest.raises(ValueError, match="pass y"):
+    with pytest.raises(ValueError, match="Pass y"):
         audit(model, X, sensitive_features=s, unmitigated=model)
     with pytest.raises(ValueError, match="probes='many'"):
         audit(X, sensitive_features=s, probes="many")

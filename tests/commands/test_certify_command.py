@@ -65,9 +65,9 @@ def test_a_promise_is_for_the_class_and_the_information_too(place, fairbits):
     record = json.loads(fairbits("certify", "m", "told.csv", "--json").out)
     assert record["promised"]
     assert [(c["of"], c["what"], c["said"]) for c in record["compared"]] == [
-        ("code", "gap", 0.3),
+        ("code", "disparity", 0.3),
         ("code", "information", 0.01),
-        ("class", "gap", 0.3),
+        ("class", "disparity", 0.3),
         ("class", "information", 0.01),
     ]
     assert record["compared"][1]["contradicted"]
@@ -81,7 +81,7 @@ def test_the_error_is_shared_among_all_that_is_compared(place, fairbits):
     for information in (None, 0.01):
         with_bound(place, 0.05, "for the code ...", max_disparity=0.3, max_information=information, gamma=None)
         compared = json.loads(fairbits("certify", "m", "told.csv", "--json").out)["compared"]
-        proved.append([c["at_least"] for c in compared if c["what"] == "gap"])
+        proved.append([c["at_least"] for c in compared if c["what"] == "disparity"])
     assert len(proved[0]) == len(proved[1]) == 2
     assert all(shared < alone for alone, shared in zip(*proved, strict=True))
 

@@ -7,6 +7,8 @@ import sys
 import pandas as pd
 import pytest
 
+SMALL = ("--gammas", "3", "--folds", "2", "--code-size", "4")
+
 
 def fairbits(*arguments, **options):
     command = [sys.executable, "-c", "from fairbits.commands import main; main()", *arguments]
@@ -16,7 +18,7 @@ def fairbits(*arguments, **options):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("path") / "deep" / "run"
-    result = fairbits("path", "compas", "-o", str(folder), "--gammas", "3", "--folds", "2", "--code-size", "4")
+    result = fairbits("path", "compas", "-o", str(folder), *SMALL)
     assert result.returncode == 0, result.stderr
     return folder, result.stdout
 
@@ -44,9 +46,7 @@ def test_it_writes_scores_settings_and_a_figure(finished):
 
 def test_the_same_seed_gives_the_same_scores(finished, tmp_path):
     folder, _ = finished
-    result = fairbits(
-        "path", "compas", "-o", str(tmp_path), "--gammas", "3", "--folds", "2", "--code-size", "4", "--json"
-    )
+    result = fairbits("path", "compas", "-o", str(tmp_path), *SMALL, "--json")
     assert (tmp_path / "scores.csv").read_text() == (folder / "scores.csv").read_text()
     assert len(json.loads(result.stdout)["scores"]) == 6
 

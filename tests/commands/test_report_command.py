@@ -7,7 +7,7 @@ import pytest
 from paper_records import everything
 
 from fairbits.commands import main
-from fairbits.storage import append_record
+from fairbits.lab.run_records import append_record
 
 AUDIT = {
     "subject": "the representation",

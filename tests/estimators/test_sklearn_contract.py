@@ -16,6 +16,7 @@ from fairbits.estimators import (
     BinaryBernoulliClassifier,
     BinaryMIClassifier,
     MissingSensitiveFeaturesWarning,
+    Schedule,
     VanillaClassifier,
 )
 
@@ -23,15 +24,15 @@ OURS = [VanillaClassifier, BinaryBernoulliClassifier, BinaryMIClassifier]
 
 
 @pytest.mark.filterwarnings("ignore::fairbits.estimators.MissingSensitiveFeaturesWarning")
-@parametrize_with_checks([cls() for cls in OURS])
+@parametrize_with_checks([cls(max_epochs=20, schedule=Schedule(min_steps=100)) for cls in OURS])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fairbits.estimators.MissingSensitiveFeaturesWarning")
-@parametrize_with_checks([cls() for cls in ESTIMATORS if cls not in OURS])
-def test_scikit_learn_checks_of_the_others(estimator, check):
+@parametrize_with_checks([cls() for cls in ESTIMATORS])
+def test_scikit_learn_checks_of_all_with_their_own_settings(estimator, check):
     check(estimator)
 
 

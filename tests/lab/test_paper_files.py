@@ -15,8 +15,8 @@ from fairbits.lab.paper.biased_images import contact_sheet, png
 from fairbits.lab.paper.paper_style import mark_of
 from fairbits.lab.paper.record_frames import mean_points, tuned_scores
 from fairbits.lab.paper.tuned_methods import without_far_constant
+from fairbits.lab.run_records import append_record, read_runs
 from fairbits.report.text_tables import latex, markdown
-from fairbits.storage import append_record, read_runs
 
 COMPAS = ("complexity", "plane", "representation", "stability", "tradeoff")
 NAMES = ["biased-mnist", *(f"compas-{part}" for part in COMPAS)]

@@ -147,7 +147,7 @@ def test_images_stand_beside_published_numbers():
         *("–", "–"),
     )
     assert rows["EnD"][2:6] == ("–", "–", "96.02", "Tartaglione et al. 2021")
-    assert "not re-read" in rows["bias-balanced learning"][5]
+    assert "quoted from memory" in rows["bias-balanced learning"][5]
 
 
 def test_a_rho_that_nobody_published_has_our_rows_alone():

@@ -59,8 +59,8 @@ def test_a_method_of_your_own_is_named_by_its_module(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        ({"estimator": "NoSuch"}, "'NoSuch' is no estimator of fairbits; one of your own is named 'module:Class'"),
-        ({"estimator": "load"}, "is no estimator"),
+        ({"estimator": "NoSuch"}, "'NoSuch' is not an estimator of fairbits; name your own as 'module:Class'"),
+        ({"estimator": "load"}, "is not an estimator"),
         ({"estimator": "no_such_module:Own"}, "has to be on PYTHONPATH"),
         ({"estimator": "VanillaClassifier", "settings": {"gama": 1}}, "unexpected keyword argument 'gama'"),
     ],
@@ -129,14 +129,14 @@ def test_the_paper_is_all_there():
     [
         (("title", "tittle"), "has no 'title'"),
         (('dataset = "compas"', 'dataset = "german"'), "'compas', 'adult' or 'bank'"),
-        (('kind = "search"', 'kind = "serach"'), "kind='serach' is no kind of run"),
-        (('["Own", "BinaryMI"]', '"Binary"'), "method='Binary' is none of"),
+        (('kind = "search"', 'kind = "serach"'), "kind='serach' is not a kind of run"),
+        (('["Own", "BinaryMI"]', '"Binary"'), "method='Binary' is not one of"),
         (("fold = [0, 1, 2]", 'fold = "zero"'), "fold"),
         (("fold = [0, 1, 2]", "fold = 0\nfolds = 3\ncolour = 1"), "colour"),
         (("trials = 16", "trials = 0"), "trials"),
-        (("[[runs]]", "[[runs]"), "is no TOML"),
+        (("[[runs]]", "[[runs]"), "is not valid TOML"),
         (('estimator = "VanillaClassifier"\n', ""), "estimator"),
-        (("fold = [0, 1, 2]", "fold = 3"), "fold=3 is none of 3 folds"),
+        (("fold = [0, 1, 2]", "fold = 3"), "fold=3 is not one of the 3 folds"),
         (("fold = [0, 1, 2]", "fold = -1"), "fold"),
         (("fold = [0, 1, 2]", "fold = 0\nfolds = 1"), "folds"),
         (("fold = [0, 1, 2]", 'fold = 0\nsampler = "gp"'), "Set trials_at_once=1"),
@@ -168,11 +168,11 @@ def test_a_plan_without_runs_gets_a_sentence(write, text, words):
 
 def test_bytes_that_are_no_text_get_a_sentence(tmp_path):
     (tmp_path / "plan.toml").write_bytes(b'title = "\xe9"')
-    with pytest.raises(ValueError, match="is no TOML"):
+    with pytest.raises(ValueError, match="is not valid TOML"):
         read_plan(tmp_path / "plan.toml")
 
 
 @pytest.mark.parametrize("name", ["german", "compas.csv", "nowhere.toml"])
 def test_an_unknown_experiment_gets_a_sentence(name):
-    with pytest.raises(ValueError, match=r"is no experiment: use one of adult|There is no file"):
+    with pytest.raises(ValueError, match=r"is not a plan: use one of adult|There is no file"):
         read_plan(name)

@@ -33,7 +33,7 @@ trials_at_once = 4
 trees = 10
 [methods.Own]
 estimator = "BinaryBernoulliClassifier"
-settings = { max_epochs = 4, min_steps = 0, code_size = 4, selection = "paper" }
+settings = { max_epochs = 2, min_steps = 0, code_size = 4, selection = "paper" }
 """
 DYING_BYTES = 60
 DYING = f"""
@@ -107,17 +107,12 @@ def test_killed_in_a_fit_in_a_search_and_in_writing_it_ends_the_same(uninterrupt
     trials = command.folder / "trials" / f"{command.run.trials_hash}.jsonl"
     content = trials.read_bytes()
     trials.write_bytes(content[: len(content) - 40])  # as if killed while it wrote the batch
-    command.finish()
-    assert command.results() == uninterrupted[0].results()
-    lines = trials.read_bytes().split(b"\n")
-    assert content[: content.rfind(b"\n", 0, -1) + 1] in trials.read_bytes()  # what was whole is still there
-    assert len(lines) >= 4
     records = command.folder / "records.jsonl"
-    content = records.read_bytes()
-    records.write_bytes(content[:-60])  # as if killed while it wrote the record
-    output = command.finish()
-    assert "torn line" in output
+    records.write_bytes(records.read_bytes()[:-60])  # as if killed while it wrote the record
+    assert "torn line" in command.finish()
     assert command.results() == uninterrupted[0].results()
+    assert content[: content.rfind(b"\n", 0, -1) + 1] in trials.read_bytes()  # what was whole is still there
+    assert len(trials.read_bytes().split(b"\n")) >= 4
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes in /proc")
@@ -181,7 +176,7 @@ def test_the_tables_are_of_all_records_in_the_folder(uninterrupted):
     command, _ = uninterrupted
     before = command.results()
     part = command.plan.with_name("part.toml")
-    part.write_text(PLAN[: PLAN.index("[[runs]]", PLAN.index("[[runs]]") + 1)])
+    part.write_text(PLAN[: PLAN.rindex("[[runs]]")])
     command.finish(plan=part)
     assert command.results() == before
 
@@ -229,7 +224,7 @@ def test_two_at_once_in_one_folder_are_one_too_many(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["german"], "'german' is no experiment: use one of adult"),
+        (["german"], "'german' is not a plan: use one of adult"),
         (["compas", "--set", "epoch: 3"], "--set takes NAME=VALUE"),
         (["compas", "--set", "epohcs=3"], "No run of compas has a setting ['epohcs']"),
         (["compas", "--set", 'dataset="german"'], "'compas', 'adult' or 'bank'"),

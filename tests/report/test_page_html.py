@@ -17,11 +17,11 @@ from paper_records import everything
 
 from fairbits.lab.paper import paper_charts, paper_sections, write_lab_report
 from fairbits.lab.paper.record_frames import in_order
+from fairbits.lab.run_records import append_record
 from fairbits.report import charts as looks
 from fairbits.report.page import record_page
-from fairbits.storage import append_record
 
-SECTIONS = ["verdict", "frontier", "attacks", "promise", "data", "bits", "scores", "learning", "plane", "words"]
+SECTIONS = ["verdict", "frontier", "attacks", "guarantee", "data", "bits", "scores", "learning", "plane", "words"]
 CSS = (Path(looks.__file__).parent / "style.css").read_text()
 
 

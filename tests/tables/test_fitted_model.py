@@ -36,7 +36,7 @@ def test_a_certified_model_brings_its_promise(tmp_path):
     people(1000, 1)[0].to_csv(tmp_path / "new.csv", index=False)
     found = recertify(opened, TableFile(tmp_path / "new.csv"))
     assert found.verdict == CONFIRMED
-    assert [(c.of, c.what) for c in found.compared] == [("code", "gap"), ("class", "gap")]
+    assert [(c.of, c.what) for c in found.compared] == [("code", "disparity"), ("class", "disparity")]
     released, _ = Files(tmp_path, tmp_path / "new.csv", tmp_path / "bits.csv").draw()
     assert (len(released.codes), released.covered) == (1000, True)
 

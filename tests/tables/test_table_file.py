@@ -87,7 +87,7 @@ def test_texts_that_may_be_meant_as_numbers_or_dates_are_named(write):
     rows = "".join(f"{i},18/03/20{10 + i},word {i}\n" for i in range(20))
     notes = read_file(write("pay,hired,other\n" + rows + "EUR 7,19/03/2030,word\n,,\n")).notes
     assert len(notes) == 2
-    assert "pay is read as text: 1 of 21 values are no numbers, the first in row 21." in notes[0]
+    assert "pay is read as text: 1 of 21 values are not numbers, the first in row 21." in notes[0]
     assert notes[1] == "hired is read as text. If it is a date, write it as 2026-01-31."
     assert "EUR" not in notes[0]  # what stands in a cell is not for the model card
 
@@ -97,7 +97,7 @@ def test_texts_that_may_be_meant_as_numbers_or_dates_are_named(write):
 )
 def test_numbers_with_signs_around_them_are_named(write, value, named):
     notes = read_file(write("a;b\n" + f"{value};x\n" * 20)).notes
-    assert any("20 of 20 values are no numbers" in note for note in notes) == named
+    assert any("20 of 20 values are not numbers" in note for note in notes) == named
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ BAD = {
     "binary": (bytes(range(256)) * 4, "t.csv", "holds binary data"),
     "PDF": (b"%PDF-1.7 ...", "t.csv", "is a PDF"),
     "unclosed quote": (b'a,b\n"1,2\n3,4\n', "t.csv", "a quote that is never closed"),
-    "not Parquet": (b"a,b\n1,2\n", "t.parquet", "no readable Parquet"),
-    "another ending": (b"a,b\n1,2\n", "t.xlsx", "ends in none of .csv"),
+    "not Parquet": (b"a,b\n1,2\n", "t.parquet", "not a readable Parquet"),
+    "another ending": (b"a,b\n1,2\n", "t.xlsx", "does not end in any of .csv"),
     "not gzip": (b"a,b\n1,2\n", "t.csv.gz", "is not compressed"),
 }
 

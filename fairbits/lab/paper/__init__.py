@@ -19,10 +19,11 @@ from fairbits.lab.paper.method_frontiers import overview, within_limits
 from fairbits.lab.paper.record_frames import NOTES, Record, in_order, of_kind
 from fairbits.lab.paper.strength_paths import complexity, stability, strength_charts
 from fairbits.lab.paper.tuned_methods import representation, representation_charts, tradeoff, tradeoff_charts
+from fairbits.lab.run_records import read_runs
 from fairbits.lab.run_settings import RUN
 from fairbits.report.page import Section, render
 from fairbits.report.text_tables import latex, markdown
-from fairbits.storage import read_runs, replace_file
+from fairbits.storage import replace_file
 
 __all__ = ["can_draw", "paper_charts", "paper_sections", "write_lab_report", "write_paper"]
 
@@ -119,7 +120,7 @@ def _opening(records: list[Record]) -> Section:
         "made": sorted({record["made"]["date"] for record in records if "made" in record}),
     }
     shown = tuple((term, ", ".join(texts)) for term, texts in facts.items() if texts)
-    lists = (("What is not promised", NOTES["page"]["not_promised"]),)
+    lists = (("What is not guaranteed", NOTES["page"]["not_guaranteed"]),)
     return Section("opening", TITLE, text=(NOTES["page"]["text"],), facts=shown, lists=lists)
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from fairbits.lab.paper import record_frames as frames
 from fairbits.lab.paper.record_frames import FOLD, MISSING, NOTES, ONE_DRAW, OURS, REFERENCES, Record, estimate
-from fairbits.lab.paper.strength_paths import frontiers, rows_of_folds
+from fairbits.lab.paper.strength_paths import frontiers
 from fairbits.report.page import Section
 from fairbits.report.text_tables import Table
 
@@ -46,8 +46,7 @@ def frontier_folds(records: Iterable[Record]) -> dict[str, dict[str, pd.DataFram
 
 
 def _methods(scores: pd.DataFrame, references: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    scores = frames.with_one_draw(scores)
-    scores = scores.assign(fold=rows_of_folds(scores))
+    scores = frames.with_one_draw(scores.assign(fold=scores.split))
     beside = references.assign(value=0.0, fold=list(references[FOLD].itertuples(index=False, name=None)))
     scores = pd.concat([scores, beside[beside.fold.isin(set(scores.fold))]])
     folds = scores.groupby(["method", "value", "fold"], as_index=False)[["auc", "gpa", "distance"]].mean()  # over seeds

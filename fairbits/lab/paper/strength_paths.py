@@ -43,10 +43,11 @@ def strength_scores(records: Iterable[Record]) -> pd.DataFrame:
     """Return the scores of methods over strengths: a row per run, strength and fold.
 
     `strength` is the name of the setting and `value` its value, `place` counts the values of a grid from 0, and `tint`
-    runs from 0 to 1: gamma itself, or the place of another setting's value. Runs that can be compared share `grid`.
+    runs from 0 to 1: gamma itself, or the place of another setting's value. Runs that can be compared share `grid`;
+    `split` identifies the test rows: the seed and the number of folds, and the fold.
     """
     rows = [row for record in of_kind(records, "strengths") for row in _rows_of(record)]
-    frame = pd.DataFrame(rows, columns=[*COLUMNS, *SCORES]).astype(dict.fromkeys(SCORES, float))
+    frame = pd.DataFrame(rows, columns=[*COLUMNS, "split", *SCORES]).astype(dict.fromkeys(SCORES, float))
     frame = frame.assign(fair=1 - frame.gpa, even=1 - frame.audc, one_draw_fair=1 - frame.one_draw_gpa)
     frame = frame.assign(distance=1 - frame.auc + frame.gpa)
     return frame.sort_values(COLUMNS[:7], ignore_index=True)
@@ -60,24 +61,13 @@ def _rows_of(record: Record) -> Iterable[dict[str, Any]]:
     for scores in record["result"]["scores"]:
         value, place = scores["strength"], values.index(scores["strength"])
         tint = value if facts["strength"] == "gamma" else place / max(len(values) - 1, 1)
-        yield {**scores, **facts, "value": value, "place": place, "tint": tint}
-
-
-def rows_of_folds(scores: pd.DataFrame) -> pd.Series:
-    """Return what identifies the test rows of a fold: the seed and the number of folds, and the fold.
-
-    >>> rows_of_folds(pd.DataFrame({"grid": ['{"fold_seed": 0, "folds": 3}'], "fold": [2]})).tolist()
-    [(0, 3, 2)]
-    """
-    splits = [json.loads(grid) for grid in scores.grid]
-    keys = [(split["fold_seed"], split["folds"], fold) for split, fold in zip(splits, scores.fold, strict=True)]
-    return pd.Series(keys, index=scores.index, dtype=object)
+        split = (run["fold_seed"], run["folds"], scores["fold"])
+        yield {**scores, **facts, "value": value, "place": place, "tint": tint, "split": split}
 
 
 def frontiers(records: Iterable[Record]) -> pd.DataFrame:
     """Return every method's largest grid that was run at one depth only, of every dataset and depth."""
-    scores = strength_scores(records)
-    return _largest(scores[_depths(scores) == 1], ["dataset", "method", "depth"])
+    return _largest_grids(records, ["dataset", "method", "depth"], several=False)
 
 
 def one_depth_each(records: Iterable[Record]) -> dict[str, pd.DataFrame]:
@@ -89,17 +79,15 @@ def one_depth_each(records: Iterable[Record]) -> dict[str, pd.DataFrame]:
 
 def several_depths_each(records: Iterable[Record]) -> dict[str, pd.DataFrame]:
     """Return the complexity analyses by name: of a dataset, every method's largest grid run at several depths."""
-    scores = strength_scores(records)
-    groups = _largest(scores[_depths(scores) > 1], ["dataset", "method"]).groupby("dataset")
+    groups = _largest_grids(records, ["dataset", "method"], several=True).groupby("dataset")
     return {f"{dataset}-complexity": found for dataset, found in groups}
 
 
-def _depths(scores: pd.DataFrame) -> pd.Series:
-    return scores.groupby(["dataset", "method", "grid"]).depth.transform("nunique")
-
-
-def _largest(scores: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Keep one grid of each group: that with the most rows."""
+def _largest_grids(records: Iterable[Record], by: list[str], *, several: bool) -> pd.DataFrame:
+    """Return the scores of one grid of each group, that with the most rows, run at one or at several depths."""
+    scores = strength_scores(records)
+    depths = scores.groupby(["dataset", "method", "grid"]).depth.transform("nunique")
+    scores = scores[(depths > 1) == several]
     sizes = scores.groupby([*by, "grid"], as_index=False).size().sort_values(["size", "grid"])
     return scores.merge(sizes.drop_duplicates(by, keep="last")[[*by, "grid"]])
 

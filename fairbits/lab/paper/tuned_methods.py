@@ -15,30 +15,12 @@ from fairbits.report.text_tables import Table
 
 alt = lazy_loader.load("altair")
 RIVALS = ("AdvCls", "VFAE", "HSIC", "Parity", "Vanilla", *REFERENCES)
-SCORES = {
-    "auc": "AUC ↑",
-    "gpa": "GPA ↓",
-    "audc": "AUDC ↓",
-    "discrimination": "yDiscrim ↓",
-    "one_draw_auc": "one-draw AUC ↑",
-    "one_draw_gpa": "one-draw GPA ↓",
-    "information": "I(T;S), bits ↓",
-    "distance": "L1 to (1,1) of (AUC, 1-GPA) ↓",
-    "audc_distance": "L1 to (1,1) of (AUC, 1-AUDC) ↓",
-    "one_draw_distance": "the first, of one draw ↓",
-    "objective": "objective ↑",
-}
+SCORES, FOUND = NOTES["tradeoff"]["heads"], NOTES["representation"]["heads"]
 FIRST = ("gamma", "alpha", "beta", "depth", "width", "batch_size", "learning_rate", "weight_decay")
 WORDS = {"depth": "hidden layers", "width": "layer size"}
 STATES = ("complete", "pruned", "failed")
 PANELS = {"fair": FAIRER, "even": "1 - AUDC (fairer →)"}
 VIEW = ["dataset", "method", *FOLD, "view", "place", "hidden", "found", "auc", "one_draw_auc"]
-FOUND = {
-    "hidden": "1-ADRG ↑",
-    "found": "AUC of S ↓",
-    "auc": "AUC of the model ↑",
-    "one_draw_auc": "AUC of one draw ↑",
-}
 VIEW_PANELS = {"hidden": "1 - ADRG of S (reveals less →)", "found": "AUC of S (reveals more →)"}
 SHORT = {"16 draws": "16", "theta": "θ"}
 

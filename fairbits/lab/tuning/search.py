@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 import optuna
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import TrialState, create_trial
 from sklearn.base import clone
 
 from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
 from fairbits.estimators.diagnostics import held_out_scores
+from fairbits.lab.run_records import append_record, read_records
 from fairbits.lab.tuning.search_space import Objective, distributions, settings_of
 from fairbits.metrics.gaps import prediction_scores
-from fairbits.storage import append_record, read_records
 
 STARTUP_TRIALS = 10  # chosen at random, before the sampler starts to learn
 PRUNING_TRIALS, PRUNING_EPOCHS = 16, 20  # trials before the first is stopped early; epochs between decisions
@@ -57,10 +57,7 @@ class Search:
     space : what `search_space` returns
     s : (n, columns) group numbers, for the scores
     folds : (training rows, test rows) of each
-    at_once : trials of a batch
-    sampler : "tpe" or "gp"
-    prune : stop a trial that is worse than the median at the same epoch; needs objective and selection "paper"
-    records : file of the finished batches; None keeps nothing
+    at_once, sampler, prune, records : as for `TunedClassifier`
     """
 
     estimator: Any
@@ -125,17 +122,15 @@ class Search:
         pruner = optuna.pruners.MedianPruner(PRUNING_TRIALS, n_warmup_steps=0)
         study = optuna.create_study(directions=directions, pruner=pruner)
         for trial in trials:
-            study.add_trial(self._frozen(trial))
+            frozen = create_trial(
+                params=trial.params,
+                distributions=distributions(self.space),
+                intermediate_values=trial.watched,
+                values=self.objective.values(trial.mean) if trial.state == "complete" else None,
+                state=STATES[trial.state],
+            )
+            study.add_trial(frozen)
         return study
-
-    def _frozen(self, trial: Trial) -> FrozenTrial:
-        return create_trial(
-            params=trial.params,
-            distributions=distributions(self.space),
-            intermediate_values=trial.watched,
-            values=self.objective.values(trial.mean) if trial.state == "complete" else None,
-            state=STATES[trial.state],
-        )
 
     def _ask(self, study: optuna.Study, first: int) -> list[optuna.Trial]:
         """Ask for a batch: its first trial chooses the architecture of all."""
