@@ -163,26 +163,22 @@ def load(path: str | os.PathLike) -> Any:
     can write new digests, which gives another model but never runs code. Load models from people you trust.
     """
     folder = Path(path)
-    entries, model, weights = read_manifest(folder), folder / MODEL, folder / WEIGHTS
-    data = read_sealed(model, entries)
-    read_json(data, str(model))  # refuses what pydantic would let pass: keys that occur twice, NaN
-    with said_of(f"{model} does not describe a model that fairbits can build"):
+    entries, file = read_manifest(folder), folder / MODEL
+    data = read_sealed(file, entries)
+    read_json(data, str(file))  # refuses what pydantic would let pass: keys that occur twice, too many values
+    with said_of(f"{file} does not describe a model that fairbits can build"):
         state = FileState.model_validate_json(data).model
-        return state.build(lambda net: read_weights(read_sealed(weights, entries, file_sizes(net)), net, str(weights)))
+        return state.build(lambda net: _read_weights(folder / WEIGHTS, entries, net))
 
 
-def file_sizes(expected: Mapping[str, Tensor]) -> range:
-    """Return how many bytes a file with these tensors (on any device, "meta" too) may have."""
-    numbers = sum(t.numel() * t.element_size() for t in expected.values())
-    return range(numbers + 8, numbers + sum(2 * len(name) + 256 for name in expected) + 256)
-
-
-def read_weights(data: bytes, expected: Mapping[str, Tensor], file: str) -> dict[str, Tensor]:
-    """Return the tensors of a file; names, shapes and types must be the expected ones, numbers finite."""
+def _read_weights(file: Path, entries: dict[str, Any], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a file; names, shapes and types must be those expected ("meta" will do), numbers finite."""
+    size = sum(t.numel() * t.element_size() for t in expected.values())
+    data = read_sealed(file, entries, range(size + 8, size + sum(2 * len(name) + 256 for name in expected) + 256))
     with said_of(f"{file} cannot be read"):
         start = 8 + int.from_bytes(data[:8], "little")
         need(start <= len(data), "it is cut off, or not a safetensors file")
-        for name in sorted(set(read_json(data[8:start], file)) ^ set(expected)):
+        for name in sorted(set(read_json(data[8:start], str(file))) ^ set(expected)):
             raise ValueError(f"{name[:80]!r} is missing, or not a part of the network in model.json")
         try:
             tensors = safetensors.torch.load(data)

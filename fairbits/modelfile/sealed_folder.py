@@ -73,7 +73,7 @@ def write_json(value: Any) -> bytes:
 
 
 def read_json(data: bytes, name: str) -> dict[str, Any]:
-    """Return the object in the file `name`: limited in size and depth, every key once, no NaN.
+    """Return the object in the file `name`: limited in size and depth, every key once.
 
     >>> read_json(b'{"a": [1, 2.5]}', "model.json")
     {'a': [1, 2.5]}
@@ -81,7 +81,7 @@ def read_json(data: bytes, name: str) -> dict[str, Any]:
     if len(data) > MAX_JSON or sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
         raise ModelFileError(f"{name} has more than {MAX_VALUES} values or {MAX_JSON} bytes, too many for a model.")
     with said_of(f"{name} is not valid JSON"):
-        value = json.loads(data.decode(), object_pairs_hook=_each_once, parse_constant=_no_constant)
+        value = json.loads(data.decode(), object_pairs_hook=_each_once)
         need(isinstance(value, dict), f"it holds a {type(value).__name__} where an object is expected")
         return value
 
@@ -89,10 +89,6 @@ def read_json(data: bytes, name: str) -> dict[str, Any]:
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     need(len(dict(pairs)) == len(pairs), "a key occurs twice")
     return dict(pairs)
-
-
-def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is not a number in JSON")
 
 
 def entry_of(data: bytes) -> dict[str, int | str]:
