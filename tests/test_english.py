@@ -31,7 +31,7 @@ def sentences(file: Path) -> list[str]:
     """Return the texts of a file: all of it, or of Python the docstrings and other strings of several words."""
     text = file.read_text(encoding="utf-8")
     if file.suffix != ".py":
-        return [text]
+        return [text.replace("\\\n", "\n")]  # TOML joins lines at a backslash
     strings = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant) and isinstance(n.value, str))
     return [string for string in strings if " " in string]  # a word alone is a name, such as a key of a record
 

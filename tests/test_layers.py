@@ -27,7 +27,7 @@ LAYERS = [
     {"lab"},
     {"commands"},
 ]
-LAB_COMMANDS = ("fairbits.commands.reproduce", "fairbits.commands.report")  # loaded when called
+LAB_COMMANDS = [f"fairbits.commands.{name}" for name in ("reproduce", "report", "bench")]  # loaded when called
 FILES = sorted(PACKAGE.rglob("*.py"))
 MODULES = {
     ".".join(("fairbits", *f.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): f for f in FILES

@@ -4,24 +4,23 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from fairbits.commands import arguments, failures
-from fairbits.commands.progress import waiting
+from fairbits.commands import terminal
 from fairbits.storage import file_errors
 
 
 def certify(
-    model: arguments.ModelPath,
+    model: terminal.ModelPath,
     table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="CSV or Parquet file with rows that were not used in the fit.")
+        Path, Argument(metavar="TABLE", help="CSV or Parquet file with rows that were not used in the fit.")
     ],
-    sensitive: arguments.Sensitive = None,
-    confidence: arguments.Confidence = 0.95,
-    draws: Annotated[int, typer.Option(min=1, max=16, help="Codes per person that a recipient gets.")] = 1,
-    separator: arguments.Separator = None,
-    encoding: arguments.Encoding = None,
-    as_json: arguments.AsJson = False,
+    sensitive: terminal.Sensitive = None,
+    confidence: terminal.Confidence = 0.95,
+    draws: Annotated[int, Option(min=1, max=16, help="Codes per person that a recipient gets.")] = 1,
+    separator: terminal.Separator = None,
+    encoding: terminal.Encoding = None,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Check a model's certificate on new data.
 
@@ -29,15 +28,15 @@ def certify(
     """
     from fairbits.tables.fitted_model import open_model
     from fairbits.tables.table_file import TableFile
-    from fairbits.workflow.recertify import CONTRADICTED, NOT_FRESH, recertified_words, recertify
+    from fairbits.workflow.table_checks import CONTRADICTED, NOT_FRESH, recertify
 
     with file_errors(table):
         fitted = open_model(model)
-        fitted.check_sensitive(arguments.names(sensitive))
+        fitted.check_sensitive(terminal.names(sensitive))
         rows = TableFile(table, separator=separator, encoding=encoding)
-    with waiting("certifying"):
+    with terminal.waiting("certifying"):
         found = recertify(fitted, rows, confidence=confidence, draws=draws)
-    print(json.dumps(found.to_dict(), default=str) if as_json else recertified_words(found))
-    code = {CONTRADICTED: failures.CONTRADICTED, NOT_FRESH: failures.NOT_CERTIFIED}.get(found.verdict)
+    print(json.dumps(found.to_dict(), default=str) if as_json else found)
+    code = {CONTRADICTED: terminal.CONTRADICTED, NOT_FRESH: terminal.NOT_CERTIFIED}.get(found.verdict)
     if code is not None:
         raise SystemExit(code)

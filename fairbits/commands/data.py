@@ -1,14 +1,15 @@
 """`fairbits data`: the tables inside fairbits, and the images it can download."""
 
 import json
-from enum import StrEnum, auto
+from enum import StrEnum
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from fairbits.commands.arguments import AsJson
+from fairbits.commands.terminal import AsJson
 from fairbits.errors import InputError
 from fairbits.storage import file_errors
 
@@ -18,16 +19,7 @@ if TYPE_CHECKING:
     from fairbits.datasets import Dataset
 
 data = typer.Typer(help="List or write the example data.", no_args_is_help=True)
-CAVEAT_WIDTH = 110  # in the list
-
-
-class ExampleData(StrEnum):
-    """What `fairbits data fetch` knows."""
-
-    compas = auto()
-    adult = auto()
-    bank = auto()
-    mnist = auto()
+ExampleData = StrEnum("ExampleData", ["compas", "adult", "bank", "mnist"])
 
 
 def shipped_frame(name: str) -> tuple["pd.DataFrame", "Dataset"]:
@@ -51,23 +43,23 @@ def list_data(as_json: AsJson = False) -> None:
     for entry in found:
         print(f"{entry['name']}  ({entry['how']})")
         print(f"  {entry['rows']:,} rows; label {entry['label']}; sensitive {entry['sensitive']}")
-        print(*(f"  - {shorten(caveat, CAVEAT_WIDTH)}" for caveat in entry["caveats"]), sep="\n")
+        print(*(f"  - {shorten(caveat, 110)}" for caveat in entry["caveats"]), sep="\n")
 
 
 @data.command("fetch")
 def fetch_data(
-    name: Annotated[ExampleData, typer.Argument(help="Table or images.", show_default=False)],
+    name: Annotated[ExampleData, Argument(help="Table or images.", show_default=False)],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV or Parquet file for a table.", show_default="NAME.csv")
+        Path | None, Option("--output", "-o", help="CSV or Parquet file for a table.", show_default="NAME.csv")
     ] = None,
-    data_home: Annotated[Path | None, typer.Option(help="Folder for MNIST.", show_default="~/.cache/fairbits")] = None,
+    data_home: Annotated[Path | None, Option(help="Folder for MNIST.", show_default="~/.cache/fairbits")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write an example table to a file, or download MNIST."""
     from fairbits.datasets.mnist import SHA256, fetch_mnist
-    from fairbits.tables.table_writer import TableWriter, check_output
+    from fairbits.tables.table_file import TableWriter, check_output
 
-    if name == ExampleData.mnist:
+    if name == "mnist":
         if output is not None:
             raise InputError("mnist is images, not a table: leave -o out, and name a folder with --data-home.")
         with file_errors(data_home or Path.home()):
@@ -90,19 +82,14 @@ def fetch_data(
 
 
 def _described(name: str) -> dict[str, Any]:
-    if name == ExampleData.mnist:
+    if name == "mnist":
         from fairbits.datasets.mnist import CAVEATS, mnist_is_kept
 
         how = "downloaded" if mnist_is_kept() else "download it with fairbits data fetch mnist"
         facts = {"rows": 70_000, "label": "the digit", "groups": {}, "caveats": list(CAVEATS)}
         return {"name": "mnist", "how": how, "sensitive": "none; biased_mnist in Python adds colours", **facts}
     frame, table = shipped_frame(name)
-    return {
-        "name": str(name),
-        "how": "shipped",
-        "rows": len(frame),
-        "label": table.target_name,
-        "sensitive": str(table.s.name),
-        "groups": {str(group): int(n) for group, n in table.s.value_counts().items()},
-        "caveats": list(table.caveats),
-    }
+    columns = {"label": table.target_name, "sensitive": str(table.s.name)}
+    groups = {str(group): int(n) for group, n in table.s.value_counts().items()}
+    facts = {"rows": len(frame), **columns, "groups": groups, "caveats": list(table.caveats)}
+    return {"name": str(name), "how": "shipped", **facts}

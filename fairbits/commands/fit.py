@@ -5,57 +5,40 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.console import Console
+from typer import Argument, Option
 
-from fairbits.commands import arguments
+from fairbits.commands import terminal
 from fairbits.commands.data import shipped_frame
-from fairbits.commands.failures import NOT_CERTIFIED
-from fairbits.commands.progress import advancing, waiting
 from fairbits.errors import InputError, MissingExtraError
 from fairbits.storage import file_errors
+from fairbits.workflow.option_words import WORDS
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-STEPS = {
-    "training": "training and certifying",
-    "unmitigated": "training an unprotected network",
-    "audit": "attacking the code on the test rows",
-    "path": "training with other gammas to compare",
-    "Parity": "training a rival, parity penalty",
-    "HSIC": "training a rival, HSIC penalty",
-    "references": "scoring all models",
-    "plane": "training again for the information plane",
-}
+    from fairbits.tables.table_file import ReadTable
 
 
 def fit(
     table: Annotated[
-        str,
-        typer.Argument(help="CSV or Parquet file, or compas, adult or bank.", autocompletion=arguments.complete_table),
+        str, Argument(help="CSV or Parquet file, or compas, adult or bank.", autocompletion=terminal.complete_table)
     ],
-    label: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
-    sensitive: arguments.Sensitive = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("fairbits-model"),
+    label: Annotated[str | None, Option(help="Column to predict.")] = None,
+    sensitive: terminal.Sensitive = None,
+    output: Annotated[Path, Option("--output", "-o", help="Folder to write.")] = Path("fairbits-model"),
     max_disparity: Annotated[
         float | None,
-        typer.Option(help="Limit on the disparity, the difference in rates.", show_default="0.1 if no limit"),
+        Option(help="Limit on the disparity, the difference in rates.", show_default="0.1 if no limit"),
     ] = None,
-    max_information: Annotated[
-        float | None, typer.Option(help="Limit on the leakage about the groups, in bits.")
-    ] = None,
-    gamma: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Weight of the protection, instead of a limit.")
-    ] = None,
-    code_size: Annotated[int, typer.Option(min=1, max=16, help="Bits per row.")] = 12,
-    drop: arguments.Drop = None,
-    bins: Annotated[int, typer.Option(min=2, help="Groups for a sensitive column of numbers.")] = 4,
-    confidence: arguments.Confidence = 0.95,
-    epochs: Annotated[int, typer.Option(min=1, help="Maximum epochs; at least 500 steps.")] = 40,
-    separator: arguments.Separator = None,
-    encoding: arguments.Encoding = None,
-    as_json: arguments.AsJson = False,
+    max_information: Annotated[float | None, Option(help="Limit on the leakage about the groups, in bits.")] = None,
+    gamma: Annotated[float | None, Option(min=0, max=1, help="Weight of the protection, instead of a limit.")] = None,
+    code_size: Annotated[int, Option(min=1, max=16, help="Bits per row.")] = 12,
+    drop: terminal.Drop = None,
+    bins: Annotated[int, Option(min=2, help="Groups for a sensitive column of numbers.")] = 4,
+    confidence: terminal.Confidence = 0.95,
+    epochs: Annotated[int, Option(min=1, help="Maximum epochs; at least 500 steps.")] = 40,
+    separator: terminal.Separator = None,
+    encoding: terminal.Encoding = None,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Fit a model that hides sensitive columns, and certify it.
 
@@ -71,32 +54,25 @@ def fit(
     from fairbits.workflow.fit_record import fit_record
     from fairbits.workflow.fit_task import FitOptions, fit_task
 
-    if max_disparity is None and max_information is None and gamma is None:
-        max_disparity = 0.1
-    options = FitOptions(
-        max_disparity=max_disparity,
-        max_information=max_information,
-        gamma=gamma,
-        code_size=code_size,
-        confidence=confidence,
-        max_epochs=epochs,
-    )
+    asked = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
+    limits = asked if any(value is not None for value in asked.values()) else {"max_disparity": 0.1}
+    options = FitOptions(**limits, code_size=code_size, confidence=confidence, max_epochs=epochs)
     with file_errors(output):
         _check_place(output)
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
-    with waiting("reading the table"):
-        frame, notes, label, columns = _read(table, label, arguments.names(sensitive), separator, encoding)
-        task = make_task(frame, label, columns, drop=arguments.names(drop), n_bins=bins)
-        task.notes[:0] = notes
-        del frame  # it may be large
+    with terminal.waiting("reading the table"):
+        read, label, columns = _read(table, label, terminal.names(sensitive), separator, encoding)
+        task = make_task(read.frame, label, columns, drop=terminal.names(drop), n_bins=bins)
+        task.notes[:0] = read.notes
+        del read  # it may be large
     console = Console(stderr=as_json, highlight=False, markup=False)
     console.print(f"{len(task.y):,} rows, {task.X.shape[1]} columns to predict {task.label} from.")
-    with advancing() as show:
-        fitted = fit_task(
-            task,
-            options,
-            lambda place, count, name, share: show(place + share, count, f"step {place + 1} of {count}, {STEPS[name]}"),
-        )
+    with terminal.advancing() as show:
+
+        def on_step(place: int, count: int, name: str, share: float) -> None:
+            show(place + share, count, f"step {place + 1} of {count}, {WORDS['steps'][name]}")
+
+        fitted = fit_task(task, options, on_step)
     record = fit_record(fitted, task, options, Path(table).name)
     with file_errors(output):
         output.mkdir(parents=True, exist_ok=True)
@@ -112,7 +88,7 @@ def fit(
     else:
         console.print(f"{summary(record)}\n\nWritten to {output}: model, audit.json, model_card.md{page}")
     if not fitted.certified:
-        raise SystemExit(NOT_CERTIFIED)
+        raise SystemExit(terminal.NOT_CERTIFIED)
 
 
 def _check_place(output: Path) -> None:
@@ -128,15 +104,14 @@ def _check_place(output: Path) -> None:
 
 def _read(
     table: str, label: str | None, sensitive: list[str], separator: str | None, encoding: str | None
-) -> tuple["pd.DataFrame", list[str], str, list[str]]:
-    """Return the table, notes about it, and the names of the label and the sensitive columns."""
-    from fairbits.tables.table_file import read_file
+) -> tuple["ReadTable", str, list[str]]:
+    """Return the table, and the names of its label and its sensitive columns."""
+    from fairbits.tables.table_file import ReadTable, TableFile
 
-    if table in list(arguments.ShippedTable) and not Path(table).is_file():
+    if table in list(terminal.ShippedTable) and not Path(table).is_file():
         frame, data = shipped_frame(table)
-        return frame, list(data.caveats), label or data.target_name, sensitive or [str(data.s.name)]
+        return ReadTable(frame, list(data.caveats)), label or data.target_name, sensitive or [str(data.s.name)]
     if label is None or not sensitive:
         raise InputError("Name the column to predict with --label, and the sensitive columns with --sensitive.")
     with file_errors(Path(table)):
-        read = read_file(table, separator=separator, encoding=encoding)
-    return read.frame, read.notes, label, sensitive
+        return TableFile(table, separator=separator, encoding=encoding).read(), label, sensitive

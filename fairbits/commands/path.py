@@ -3,17 +3,17 @@
 import json
 import os
 import time
-from enum import StrEnum, auto
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
+from typer import Argument, Option
 
-from fairbits.commands.arguments import AsJson, ShippedTable
-from fairbits.commands.progress import advancing
+from fairbits.commands.terminal import AsJson, ShippedTable, advancing
 from fairbits.storage import file_errors
+from fairbits.workflow.option_words import WORDS
 
 COLUMNS = {
     "one_draw_auc": "AUC ↑",
@@ -22,32 +22,19 @@ COLUMNS = {
     "information": "I(T;S) bits ↓",
     "auc": "AUC avg.",
 }
-EXPLANATION = (
-    "AUC, GPA, AUDC and leakage are of one code per person, on rows left out of training (the columns were scaled "
-    "on all rows); with few rows the leakage is overestimated. AUC avg. averages the prediction over many codes: "
-    "more accurate, but the leakage of one code does not cover it."
-)
-
-
-class Method(StrEnum):
-    """The methods with a gamma."""
-
-    mi = auto()
-    bernoulli = auto()
+Method = StrEnum("Method", ["mi", "bernoulli"])
 
 
 def path(
-    table: Annotated[ShippedTable, typer.Argument(help="Table shipped with fairbits.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for scores and figure.")] = Path(
-        "results/path"
-    ),
+    table: Annotated[ShippedTable, Argument(help="Table shipped with fairbits.")],
+    output: Annotated[Path, Option("--output", "-o", help="Folder for scores and figure.")] = Path("results/path"),
     method: Annotated[
-        Method, typer.Option(help="Penalty on the information of the whole code (mi) or of each bit (bernoulli).")
+        Method, Option(help="Penalty on the information of the whole code (mi) or of each bit (bernoulli).")
     ] = Method.mi,
-    gammas: Annotated[int, typer.Option(min=2, help="Number of gammas, evenly spaced from 0 to 1.")] = 21,
-    folds: Annotated[int, typer.Option(min=2, help="Cross-validation folds.")] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of folds and training.")] = 0,
-    code_size: Annotated[int, typer.Option(min=1, max=64, help="Bits per row.")] = 8,
+    gammas: Annotated[int, Option(min=2, help="Number of gammas, evenly spaced from 0 to 1.")] = 21,
+    folds: Annotated[int, Option(min=2, help="Cross-validation folds.")] = 3,
+    seed: Annotated[int, Option(help="Seed of folds and training.")] = 0,
+    code_size: Annotated[int, Option(min=1, max=64, help="Bits per row.")] = 8,
     as_json: AsJson = False,
 ) -> None:
     """Compare accuracy, fairness and leakage from no protection to full protection."""
@@ -71,13 +58,9 @@ def path(
     )
     # On a busy machine the threads of one step wait for each other, ten times as long as one thread takes.
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
-    estimator = {Method.mi: BinaryMIClassifier, Method.bernoulli: BinaryBernoulliClassifier}[method]
-    path = TradeoffPath(
-        estimator(code_size=code_size, random_state=seed),
-        np.linspace(0, 1, gammas).round(4).tolist(),
-        cv=folds,
-        random_state=seed,
-    )
+    estimator = {"mi": BinaryMIClassifier, "bernoulli": BinaryBernoulliClassifier}[method]
+    strengths = np.linspace(0, 1, gammas).round(4).tolist()
+    path = TradeoffPath(estimator(code_size=code_size, random_state=seed), strengths, cv=folds, random_state=seed)
     with advancing() as show:
         path.on_epoch = lambda done, most: show(done, most, f"training {(folds + 1) * gammas} models")
         X = np.asarray(TableEncoder().fit_transform(data.X))
@@ -89,7 +72,7 @@ def path(
     if as_json:
         print(json.dumps({**settings, "scores": path.scores_.to_dict("records")}))
     else:
-        console.print(_score_table(path.summary(), folds), EXPLANATION, sep="\n")
+        console.print(_score_table(path.summary(), folds), WORDS["path"]["explanation"], sep="\n")
     console.print(f"{(time.perf_counter() - started):.0f} s. Written: {', '.join(map(str, files))}")
 
 

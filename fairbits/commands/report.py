@@ -4,17 +4,15 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from fairbits.commands.arguments import AsJson
+from fairbits.commands.terminal import AsJson
 from fairbits.storage import file_errors
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder that `fairbits fit` or `fairbits reproduce` wrote.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder to write to.", show_default="FOLDER")
-    ] = None,
+    folder: Annotated[Path, Argument(help="Folder that `fairbits fit` or `fairbits reproduce` wrote.")],
+    output: Annotated[Path | None, Option("--output", "-o", help="Folder to write to.", show_default="FOLDER")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write report.html again from the records in a folder."""

@@ -1,41 +1,36 @@
 """`fairbits reproduce`: run what is missing of the paper's experiments, then write tables and figures."""
 
-from enum import StrEnum, auto
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from fairbits.commands.arguments import AsJson
-from fairbits.commands.failures import INTERRUPTED
+from fairbits.commands.terminal import INTERRUPTED, AsJson
 
-
-class Tracker(StrEnum):
-    """Where records may be copied to."""
-
-    wandb = auto()
+Tracker = StrEnum("Tracker", ["wandb"])  # where records may be copied to
 
 
 def reproduce(
     experiment: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="compas, adult, bank, stability, complexity, representations, information-plane, biased-mnist, "
             "all, or a TOML file."
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for records, tables and figures.")] = Path(
+    output: Annotated[Path, Option("--output", "-o", help="Folder for records, tables and figures.")] = Path(
         "results/reproduce"
     ),
-    quick: Annotated[bool, typer.Option("--quick", help="One fold and few trials: minutes, not hours.")] = False,
+    quick: Annotated[bool, Option("--quick", help="One fold and few trials: minutes, not hours.")] = False,
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Trials per search; a larger number continues a smaller one.")
+        int | None, Option(min=1, help="Trials per search; a larger number continues a smaller one.")
     ] = None,
     change: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of every run, as in TOML.")
+        list[str] | None, Option("--set", metavar="NAME=VALUE", help="Change a setting of every run, as in TOML.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes with one thread each.")] = 2,
-    track: Annotated[Tracker | None, typer.Option(help="Copy every record there.")] = None,
+    workers: Annotated[int, Option(min=1, help="Processes with one thread each.")] = 2,
+    track: Annotated[Tracker | None, Option(help="Copy every record there.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the paper's experiments.

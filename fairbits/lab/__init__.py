@@ -1,1 +1,1 @@
-"""The paper's experiments: plans, runs, searches, tables and figures; `reproduce` and `report` load it."""
+"""The paper's experiments: plans, runs, searches, tables and figures; `reproduce`, `report` and `bench` load it."""

@@ -1,22 +1,24 @@
-"""Read a table from a file, and say what is wrong with one that cannot be read."""
+"""Read a table from a file, and say what is wrong with one that cannot be read; write one, whole or not at all."""
 
 import difflib
+import os
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import infer_dtype, is_object_dtype, is_string_dtype
 
 from fairbits.errors import InputError, MissingExtraError
-from fairbits.tables.text_form import TextForm, text_form
+from fairbits.tables.text_form import text_form
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 DATE_SHARE = 0.95  # of the texts of a column that must be dates for it to be one
 NUMBER_SHARE = 0.5  # of the texts of a column that are numbers: perhaps all should be
+DATE = r"\d{4}-\d{2}-\d{2}"
 OTHER_DATE = r"(\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))(\D|$)"
 AROUND_NUMBERS = r"[,\s'€$£%]"
 PIECE_ROWS = 50_000
@@ -34,30 +36,29 @@ class ReadTable(NamedTuple):
     notes: list[str]
 
 
-def read_file(path: str | Path, *, separator: str | None = None, encoding: str | None = None) -> ReadTable:
-    """Read a CSV (also compressed) or Parquet file; the parameters are those of `TableFile`."""
-    return TableFile(path, separator=separator, encoding=encoding).read()
-
-
 class TableFile:
-    """A table on the disk: opening it reads the names of its columns, `read` and `pieces` read rows.
+    """A table on the disk, CSV (also compressed) or Parquet: opening it reads its names, `read` and `pieces` its rows.
 
-    Parameters
-    ----------
-    separator : of the columns; None detects it from the first lines
-    encoding : of the text; None is UTF-8, with or without a byte-order mark
+    Without a separator the first lines show it; without an encoding it is UTF-8, with or without a byte-order mark.
     """
 
     def __init__(self, path: str | Path, *, separator: str | None = None, encoding: str | None = None):
-        self.path = _existing(path)
+        self.path = path = Path(path)
+        if not path.exists():
+            raise InputError(f"There is no file {path}.")
+        if path.is_dir():
+            raise InputError(f"{path} is a folder.", remedy="Name a CSV or Parquet file.")
+        if not path.name.lower().endswith((*TEXT_ENDINGS, *PARQUET_ENDINGS)):
+            endings = ", ".join((*TEXT_ENDINGS, *PARQUET_ENDINGS))
+            raise InputError(f"{path} does not end in any of {endings}.", remedy="Save the table as CSV or Parquet.")
         self._state = self._look()
-        self.form: TextForm | None = None
-        if self.path.name.lower().endswith(PARQUET_ENDINGS):
-            self.names, self.notes = _parquet_names(self.path), []
+        self._form: dict[str, Any] = {}  # of a text
+        if _is_parquet(path):
+            self.names, self.notes = _parquet_names(path), []
         else:
-            self.form = text_form(self.path, separator, encoding)
-            self.names, self.notes = self.form.names, self.form.notes
-        _check_names(self.names, self.path)
+            form = text_form(path, separator, encoding)
+            self.names, self.notes, self._form = form.names, form.notes, form._asdict()
+        _check_names(self.names, path)
 
     def has_changed(self) -> bool:
         """Return whether somebody has written to the file since it was opened."""
@@ -67,21 +68,38 @@ class TableFile:
         found = self.path.stat()
         return found.st_size, found.st_mtime_ns
 
+    def check_columns(self, names: Sequence[str], reason: str = "") -> None:
+        """Raise InputError if the table lacks a column, with the name that comes nearest."""
+        check_columns(self.path, self.names, names, reason)
+
     def read(self, columns: Sequence[str] | None = None) -> ReadTable:
         """Return the whole table, or some columns that must be there, with dates and large numbers parsed."""
-        return _checked(self._frame(self.names if columns is None else list(columns)), self.notes, self.path)
+        frame = self._frame(self.names if columns is None else list(columns))
+        if not len(frame):
+            raise InputError(f"{self.path} has column names but no rows.")
+        dates, doubts = [], []
+        for name, column in list(frame.items()):
+            texts = column.dropna().astype(str) if is_object_dtype(column) or is_string_dtype(column) else column[:0]
+            if column.dtype == object and infer_dtype(column, skipna=True) == "integer":
+                frame[name] = column.astype(np.float64)  # pandas keeps whole numbers beyond 64 bits as objects
+            elif len(texts) and _share(texts, DATE) >= DATE_SHARE and as_dates(texts).notna().mean() >= DATE_SHARE:
+                frame[name] = as_dates(column)
+                dates.append(name)
+            elif len(texts):
+                doubts += _doubts(texts)
+        return ReadTable(frame, [*self.notes, *[f"Read as dates: {', '.join(dates)}."] * bool(dates), *doubts])
 
     def _frame(self, wanted: list[str]) -> pd.DataFrame:
         """Return some columns; one of several types is text."""
-        if self.form is None:
+        if not self._form:
             return _parquet_file(self.path).read(columns=wanted).to_pandas(ignore_metadata=True)[wanted]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # about columns of several types
-            (frame,) = self._parsed(self.form)
+            (frame,) = self._parsed()
         frame = frame[wanted]
-        mixed = [name for name in wanted if pd.api.types.infer_dtype(frame[name], skipna=True).startswith("mixed")]
+        mixed = [name for name in wanted if infer_dtype(frame[name], skipna=True).startswith("mixed")]
         if mixed:  # pandas parses part by part; a column that is text in one part is text in all
-            (texts,) = self._parsed(self.form, usecols=mixed, dtype=str)
+            (texts,) = self._parsed(usecols=mixed, dtype=str)
             frame = frame.assign(**{name: texts[name] for name in mixed})
         return frame
 
@@ -90,54 +108,42 @@ class TableFile:
     ) -> Iterator[pd.DataFrame]:
         """Yield some columns, `PIECE_ROWS` rows at a time, so that a table need not fit into memory.
 
-        Parameters
-        ----------
-        texts : columns of a CSV to leave as text
-        verbatim : columns to leave as text, and words such as NA in them as they are
+        Of a CSV, `texts` stay text; `verbatim` columns do, too, and keep words such as NA as they are.
         """
         wanted = list(dict.fromkeys([*columns, *texts, *verbatim]))
-        if self.form is None:
+        if not self._form:
             for batch in _parquet_file(self.path).iter_batches(PIECE_ROWS, columns=wanted):
                 yield batch.to_pandas()[wanted]
             return
-        options = {
-            "dtype": dict.fromkeys([*texts, *verbatim], str),
-            "keep_default_na": False,
-            "na_values": {name: MISSING for name in self.names if name not in verbatim},
-        }
-        for piece in self._parsed(self.form, chunksize=PIECE_ROWS, low_memory=False, **options):
+        kinds = dict.fromkeys([*texts, *verbatim], str)
+        missing = {name: MISSING for name in self.names if name not in verbatim}
+        options = {"dtype": kinds, "keep_default_na": False, "na_values": missing, "low_memory": False}
+        for piece in self._parsed(chunksize=PIECE_ROWS, **options):
             if len(piece):
                 yield piece[wanted].reset_index(drop=True)
 
-    def _parsed(self, form: TextForm, **options: Any) -> Iterator[pd.DataFrame]:
+    def _parsed(self, **options: Any) -> Iterator[pd.DataFrame]:
         """Yield the frames of a text file, one unless you pass a `chunksize`.
 
         It parses all columns, because only then pandas notices a line that has too many.
         """
-        as_found = {"sep": form.separator, "decimal": form.decimal, "names": form.names, "header": 0}
         try:
-            with form.opened() as text:
-                found = pd.read_csv(text, index_col=False, **as_found, **options)
-                yield from [found] if isinstance(found, pd.DataFrame) else found
+            found = pd.read_csv(self.path.absolute(), header=0, index_col=False, **self._form, **options)
+            if isinstance(found, pd.DataFrame):
+                yield found
+                return
+            with found:
+                yield from found
         except (pd.errors.ParserError, ValueError, OverflowError) as error:
             first = str(error).strip().splitlines()[0].rstrip(".")
             raise InputError(f"{self.path} cannot be read as a table: {first}.") from None
 
 
-def _existing(path: str | Path) -> Path:
-    path = Path(path)
-    if not path.exists():
-        raise InputError(f"There is no file {path}.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder.", remedy="Name a CSV or Parquet file.")
-    if not path.name.lower().endswith((*TEXT_ENDINGS, *PARQUET_ENDINGS)):
-        endings = ", ".join((*TEXT_ENDINGS, *PARQUET_ENDINGS))
-        raise InputError(f"{path} does not end in any of {endings}.", remedy="Save the table as CSV or Parquet.")
-    return path
+def _is_parquet(path: Path) -> bool:
+    return path.name.lower().endswith(PARQUET_ENDINGS)
 
 
-def parquet_module() -> Any:
-    """Return `pyarrow.parquet`, or raise if it is not installed."""
+def _parquet_module() -> Any:
     try:
         from pyarrow import parquet
     except ImportError:
@@ -146,7 +152,7 @@ def parquet_module() -> Any:
 
 
 def _parquet_file(path: Path) -> Any:
-    parquet = parquet_module()
+    parquet = _parquet_module()
     try:
         return parquet.ParquetFile(path)
     except (ValueError, OSError, NotImplementedError) as error:  # pyarrow's own errors are among them
@@ -167,16 +173,19 @@ def _parquet_names(path: Path) -> list[str]:
     return [name for name in schema.names if not name.startswith("__index_level_")]
 
 
-def no_column(table: str | Path, name: str, names: Sequence[str], reason: str = "") -> str:
-    """Return a sentence about a column that is not there, with the name that comes nearest."""
-    near = difflib.get_close_matches(name, names, n=1) or [other for other in names if other.lower() == name.lower()]
-    hint = f"did you mean {near[0]!r}?" if near else f"its columns are {', '.join(names[:30])}."
-    return f"{table} has no column {name!r}{', ' + reason if reason else ''}; {hint}"
+def check_columns(table: str | Path, names: Sequence[str], wanted: Sequence[str], reason: str = "") -> None:
+    """Raise InputError if a column is not among the names of a table, with the name that comes nearest."""
+    for name in wanted:
+        if name not in names:
+            alike = [other for other in names if other.lower() == name.lower()]
+            near = difflib.get_close_matches(name, names, n=1) or alike
+            hint = f"did you mean {near[0]!r}?" if near else f"its columns are {', '.join(names[:30])}."
+            raise InputError(f"{table} has no column {name!r}{', ' + reason if reason else ''}; {hint}")
 
 
 def _check_names(names: list[str], path: Path) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
+    twice = pd.Index(names)[pd.Index(names).duplicated()]
+    if len(twice):
         raise InputError(
             f"{path} has more than one column named {twice[0]!r}.",
             remedy="Rename or drop one of them. If the first line holds values, put a line of column names above it.",
@@ -186,32 +195,11 @@ def _check_names(names: list[str], path: Path) -> None:
             f"Column {names.index('') + 1} of {path} has no name.",
             remedy="Name it, or leave it out of the file. (pandas writes such a column without index=False.)",
         )
-    if names and all(_is_number(name) for name in names):
+    values = [name for name in names if name not in MISSING]
+    if names and pd.to_numeric(pd.Series(values), errors="coerce").notna().all():
         raise InputError(f"The first line of {path} holds numbers, not names.", remedy="Put the column names there.")
     if len(names) < 2:
         raise InputError(f"{path} has one column; it needs a label, a sensitive column and others to predict from.")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _checked(frame: pd.DataFrame, notes: list[str], path: Path) -> ReadTable:
-    if not len(frame):
-        raise InputError(f"{path} has column names but no rows.")
-    dates = [name for name in frame.columns if _holds_dates(frame[name])]
-    for name in dates:
-        frame[name] = as_dates(frame[name])
-    for name, column in frame.items():  # pandas keeps whole numbers beyond 64 bits as objects
-        if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "integer":
-            frame[name] = column.astype(np.float64)
-    if dates:
-        notes = [*notes, f"Read as dates: {', '.join(dates)}."]
-    return ReadTable(frame, [*notes, *(note for name in frame.columns for note in _doubts(frame[name]))])
 
 
 def as_dates(texts: pd.Series) -> pd.Series:
@@ -219,34 +207,75 @@ def as_dates(texts: pd.Series) -> pd.Series:
     return pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True).dt.tz_localize(None)
 
 
-def _texts(column: pd.Series) -> pd.Series:
-    """Return the texts of a column, nothing if it holds something else."""
-    if not (pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)):
-        return pd.Series(dtype=str)
-    return column.dropna().astype(str)
+def _share(texts: pd.Series, pattern: str) -> float:
+    return texts.head(100).str.match(pattern).mean()
 
 
-def _doubts(column: pd.Series) -> list[str]:
-    """Return a note if a column of text looks like dates or numbers; without a value, as model cards repeat it."""
-    texts = _texts(column)
-    if not len(texts):
-        return []
-    if texts.head(100).str.match(OTHER_DATE).mean() >= DATE_SHARE:
-        return [f"{column.name} is read as text. If it is a date, write it as 2026-01-31."]
+def _doubts(texts: pd.Series) -> list[str]:
+    """Return a note if texts look like dates or numbers; without a value, as model cards repeat it."""
+    if _share(texts, OTHER_DATE) >= DATE_SHARE:
+        return [f"{texts.name} is read as text. If it is a date, write it as 2026-01-31."]
     bare = texts.head(1000).str.replace(AROUND_NUMBERS, "", regex=True)
-    if pd.to_numeric(bare, errors="coerce").notna().mean() < NUMBER_SHARE:
-        return []
     others = texts[pd.to_numeric(texts, errors="coerce").isna()]
-    if not len(others):
+    if pd.to_numeric(bare, errors="coerce").notna().mean() < NUMBER_SHARE or not len(others):
         return []
     return [
-        f"{column.name} is read as text: {len(others):,} of {len(texts):,} values are not numbers, the first in row "
+        f"{texts.name} is read as text: {len(others):,} of {len(texts):,} values are not numbers, the first in row "
         f"{others.index[0] + 1}. If it should be a number, correct them or leave them empty."
     ]
 
 
-def _holds_dates(column: pd.Series) -> bool:
-    """Return whether nearly all texts of a column are dates."""
-    texts = _texts(column)
-    look = texts.head(100).str.match(r"\d{4}-\d{2}-\d{2}").mean()  # NaN if there are no texts
-    return bool(look >= DATE_SHARE and as_dates(texts).notna().mean() >= DATE_SHARE)
+def check_output(path: Path) -> None:
+    """Raise InputError unless a new table can be written there."""
+    if not path.name.lower().endswith((".csv", *PARQUET_ENDINGS)):
+        raise InputError(f"{path} ends in neither .csv nor .parquet.", remedy="Name a file such as out.csv.")
+    if _is_parquet(path):
+        _parquet_module()
+    check_place(path)
+
+
+def check_place(path: Path) -> None:
+    """Raise InputError if there is something at a path already, or its folder cannot be written."""
+    if os.path.lexists(path):
+        raise InputError(f"{path} exists and is left as it is.", remedy="Name another file, or move that one away.")
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} to write {path.name} to.", remedy="Make it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"The folder {path.parent} cannot be written.", remedy="Name a file elsewhere.")
+
+
+class TableWriter:
+    """A table that is written in pieces of the same columns, CSV or Parquet by its ending, never over another."""
+
+    def __init__(self, path: Path):
+        self.path, self.part = path, path.with_name(f".part.{os.getpid()}.{path.name}")
+        self._parquet: Any = None
+
+    def __enter__(self) -> Self:
+        self._file = self.part.open("xb")
+        return self
+
+    def write(self, piece: pd.DataFrame) -> None:
+        """Add rows."""
+        if not _is_parquet(self.path):
+            piece.to_csv(self._file, index=False, header=self._file.tell() == 0)
+            return
+        import pyarrow as pa
+
+        table = pa.Table.from_pandas(piece, preserve_index=False)
+        if self._parquet is None:  # a column that is empty so far may have text further down
+            fields = [f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in table.schema]
+            self._parquet = _parquet_module().ParquetWriter(self._file, pa.schema(fields))
+        self._parquet.write_table(table.cast(self._parquet.schema))
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if self._parquet is not None:
+                self._parquet.close()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            if kind is None:
+                os.replace(self.part, self.path)
+        finally:
+            self.part.unlink(missing_ok=True)

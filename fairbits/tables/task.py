@@ -1,7 +1,7 @@
 """From a table and the names of some columns to a learning task, with a note on every decision."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from fairbits.encoding.columns import absent, as_microseconds, as_numbers
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.group_encoder import bin_labels, intervals, quantile_edges
 from fairbits.errors import InputError
-from fairbits.tables.table_file import no_column
+from fairbits.tables.table_file import check_columns
 
 MOST_CLASSES = 20
 FEWEST_ROWS = 200  # a quarter of them certifies
@@ -36,45 +36,46 @@ class Task:
     groups: str
     group_sizes: dict[str, int]
     bins: dict[str, list[float]]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
+
+    def part(self, rows: np.ndarray) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
+        """Return inputs, labels and sensitive columns of some rows."""
+        return self.X.iloc[rows], self.y[rows], self.s.iloc[rows]
 
 
 def make_task(
-    table: pd.DataFrame,
-    label: str,
-    sensitive: Sequence[str],
-    *,
-    drop: Sequence[str] = (),
-    n_bins: int = 4,
-    min_group_size: int = FEWEST_OF_A_GROUP,
+    table: pd.DataFrame, label: str, sensitive: Sequence[str], *, drop: Sequence[str] = (), n_bins: int = 4
 ) -> Task:
     """Separate the label, the sensitive columns and the rest.
 
     Rows without a label are left out; a missing sensitive value is a group of its own.
     """
-    _check_columns(table, label, sensitive, drop)
-    whole = table.drop(columns=[label, *sensitive, *drop])
-    unlabelled = int(table[label].isna().sum())
-    table = table[table[label].notna()].reset_index(drop=True)
+    check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *drop])
+    if not sensitive:
+        raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")
+    if label in sensitive:
+        raise InputError(f"{label!r} is the label and sensitive at once: no code can predict it and hide it.")
+    if len(set(sensitive)) < len(sensitive):
+        raise InputError("A sensitive column is named twice.")
+    whole, labelled = table.drop(columns=[label, *sensitive, *drop]), table[label].notna()
+    table = table[labelled].reset_index(drop=True)
     if len(table) < FEWEST_ROWS:
         raise InputError(f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed.")
     y = _label(table[label])
-    s, bins, cut = sensitive_groups(table[list(sensitive)], n_bins)
-    known, missing = known_rows(s, min_group_size)
-    table, y, s = table[known].reset_index(drop=True), y[known], s[known].reset_index(drop=True)
-    groups, sizes, split = split_groups(s, min_group_size)
-    if small := _small(sizes, min_group_size):
+    s, known, bins, cut = sensitive_groups(table[list(sensitive)], FEWEST_OF_A_GROUP, n_bins)
+    groups, sizes, split = split_groups(s, FEWEST_OF_A_GROUP)
+    if small := _small(sizes, FEWEST_OF_A_GROUP):
         raise InputError(
-            f"A group is too small to protect: {', '.join(small[:3])}. At least {min_group_size} rows are needed.",
+            f"A group is too small to protect: {', '.join(small[:3])}. At least {FEWEST_OF_A_GROUP} rows are needed.",
             remedy="Merge it with another, or leave its rows out.",
         )
-    _check_both_in_groups(y, s, groups, label)
+    _check_both_in_groups(y[known], s, groups, label)
     if not whole.shape[1]:
         raise InputError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
     kept, left_out = without_identifiers(whole)
-    notes = [f"{unlabelled} rows without a label were left out."] * bool(unlabelled)
-    X = table[list(kept.columns)]
-    return Task(X, y, s, label, groups, sizes, bins, [*notes, *cut, *missing, *split, *left_out])
+    notes = [f"{(~labelled).sum()} rows without a label were left out."] * (not labelled.all())
+    X = table.loc[known, list(kept.columns)].reset_index(drop=True)
+    return Task(X, y[known], s, label, groups, sizes, bins, [*notes, *cut, *split, *left_out])
 
 
 def without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -84,20 +85,9 @@ def without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return X.drop(columns=list(found)), [f"{name} was left out, {reason}." for name, reason in found.items()]
 
 
-def _check_columns(table: pd.DataFrame, label: str, sensitive: Sequence[str], drop: Sequence[str]) -> None:
-    for name in (label, *sensitive, *drop):
-        if name not in table.columns:
-            raise InputError(no_column("The table", name, list(map(str, table.columns))))
-    if not sensitive:
-        raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")
-    if label in sensitive:
-        raise InputError(f"{label!r} is the label and sensitive at once: no code can predict it and hide it.")
-    if len(set(sensitive)) < len(sensitive):
-        raise InputError("A sensitive column is named twice.")
-
-
 def _label(column: pd.Series) -> np.ndarray:
-    values, counts = np.unique(column.astype(str) if column.dtype == object else column, return_counts=True)
+    labels = column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()
+    values, counts = np.unique(labels, return_counts=True)
     if len(values) < 2:
         raise InputError(f"The label {column.name!r} is {values[0]} in every row: there is nothing to predict.")
     if len(values) > MOST_CLASSES:
@@ -107,24 +97,36 @@ def _label(column: pd.Series) -> np.ndarray:
             remedy="Turn it into classes, such as 'above 50,000', or name another label.",
         )
     if counts.min() < FEWEST_OF_A_CLASS:
+        rare = f"Only {counts.min()} rows have the label {values[counts.argmin()]}"
         raise InputError(
-            f"Only {counts.min()} rows have the label {values[counts.argmin()]}; at least {FEWEST_OF_A_CLASS} are "
-            "needed.",
-            remedy="Merge it with another, or leave its rows out.",
+            f"{rare}; at least {FEWEST_OF_A_CLASS} are needed.", remedy="Merge it with another, or leave its rows out."
         )
-    return column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()
+    return labels
 
 
-def sensitive_groups(s: pd.DataFrame, n_bins: int = 4) -> tuple[pd.DataFrame, dict[str, list[float]], list[str]]:
-    """Return the sensitive columns as groups, the edges of those cut into intervals, and notes on these."""
+def sensitive_groups(
+    s: pd.DataFrame, least: int, n_bins: int = 4
+) -> tuple[pd.DataFrame, np.ndarray, dict[str, list[float]], list[str]]:
+    """Cut numbers and dates into intervals; missing values are a group of their own, unless they are too few for one.
+
+    Returns the groups of the rows to keep, which rows these are, the edges of the intervals, and notes.
+    """
     bins, notes = {}, []
     for name, column in s.items():
-        known = column[~absent(column)]
-        if known.dtype.kind in "iufM" and known.nunique() > MOST_NUMBERS:
-            bins[str(name)] = quantile_edges(numbers_or_days(known), n_bins)
+        present = column[~absent(column)]
+        if present.dtype.kind in "iufM" and present.nunique() > MOST_NUMBERS:
+            bins[str(name)] = quantile_edges(numbers_or_days(present), n_bins)
             what = f"{name} holds dates and" if column.dtype.kind == "M" else str(name)
             notes.append(f"{what} was cut into {len(bins[str(name)]) - 1} groups at its quantiles.")
-    return as_groups(s, bins), bins, notes
+    groups, known = as_groups(s, bins), np.ones(len(s), dtype=bool)
+    for name, column in groups.items():
+        missing = (column == UNKNOWN).to_numpy(dtype=bool)
+        if 0 < missing.sum() < least:
+            known &= ~missing
+            notes.append(f"{name} is missing in {missing.sum()} rows, too few for a group of their own: left out.")
+        elif missing.any():
+            notes.append(f"{name} is missing in {missing.sum()} rows, which are a group of their own.")
+    return groups[known].reset_index(drop=True), known, bins, notes
 
 
 def as_groups(s: pd.DataFrame, bins: dict[str, list[float]]) -> pd.DataFrame:
@@ -159,45 +161,31 @@ def _date_labels(edges: list[float]) -> list[str]:
     return bin_labels(edges)
 
 
-def known_rows(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[np.ndarray, list[str]]:
-    """Return which rows to keep: missing values are a group of their own, unless they are too few for one."""
-    known, notes = np.ones(len(s), dtype=bool), []
-    for name, column in s.items():
-        missing = (column == UNKNOWN).to_numpy(dtype=bool)
-        count = int(missing.sum())
-        if 0 < count < least:
-            known &= ~missing
-            notes.append(f"{name} is missing in {count} rows, too few for a group of their own: left out.")
-        elif count:
-            notes.append(f"{name} is missing in {count} rows, which are a group of their own.")
-    return known, notes
-
-
 def numbers_or_days(column: pd.Series) -> np.ndarray:
     """Return numbers as they are, and dates as days since 1970."""
     return as_microseconds(column) / 86_400e6 if column.dtype.kind == "M" else as_numbers(column)
 
 
-def split_groups(s: pd.DataFrame, least: int = FEWEST_OF_A_GROUP) -> tuple[str, dict[str, int], list[str]]:
+def split_groups(s: pd.DataFrame, least: int) -> tuple[str, dict[str, int], list[str]]:
     """Cross the columns, or take each on its own where a crossing has too few rows.
 
     Returns "intersection" or "each", the rows of every group, and a note on the small crossings.
     """
-    sizes, notes = _sizes(s, "intersection"), []
+    sizes = _sizes(s, "intersection")
     small = _small(sizes, least)
-    if small and s.shape[1] > 1:
-        sizes = _sizes(s, "each")
-        listed = "; ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
-        notes.append(f"Each sensitive column is protected on its own; these combinations are too small: {listed}.")
-    return "each" if small else "intersection", sizes, notes
+    if not small or s.shape[1] == 1:
+        return "each" if small else "intersection", sizes, []
+    listed = "; ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+    note = f"Each sensitive column is protected on its own; these combinations are too small: {listed}."
+    return "each", _sizes(s, "each"), [note]
 
 
 def _check_both_in_groups(y: np.ndarray, s: pd.DataFrame, groups: str, label: str) -> None:
     """Raise unless, of some class, at least two groups of every sensitive column have both members and others."""
     for part in [s] if groups == "intersection" else [s[[name]] for name in s.columns]:
-        members = pd.crosstab([part[name] for name in part.columns], y)  # (groups, classes)
-        others = members.sum(axis=1).to_numpy()[:, None] - members.to_numpy()
-        if ((members.to_numpy() > 0) & (others > 0)).sum(axis=0).max() < 2:
+        members = pd.crosstab([part[name] for name in part.columns], y).to_numpy()  # (groups, classes)
+        others = members.sum(axis=1, keepdims=True) - members
+        if ((members > 0) & (others > 0)).sum(axis=0).max() < 2:
             raise InputError(
                 f"{label!r} hardly differs within the groups of {', '.join(map(repr, part.columns))}: a code that "
                 "predicts the one reveals the other.",
@@ -212,7 +200,7 @@ def _small(sizes: dict[str, int], least: int) -> list[str]:
 def _sizes(s: pd.DataFrame, groups: str) -> dict[str, int]:
     """Return the rows of every group."""
     encoder = GroupEncoder(groups=groups, min_group_size=1).fit(s)
-    titles = [f"{name}=" for name in encoder.columns_] if groups == "each" and s.shape[1] > 1 else [""]
+    titles = [f"{name}=" for name in encoder.columns_] if groups == "each" else [""]
     return {
         title + name: size
         for title, names, sizes in zip(titles, encoder.names_, encoder.sizes_, strict=True)

@@ -7,10 +7,11 @@ import io
 import re
 import zlib
 from collections import Counter
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from fairbits.errors import InputError
 
@@ -24,53 +25,34 @@ BLOCK_BYTES = 2**20
 
 
 class TextEncodingError(InputError):
-    """A file is not text in the `encoding` it was read with."""
-
-    def __init__(self, path: Path, encoding: str, why: str, remedy: str):
-        super().__init__(f"{path} is not {encoding} text ({why}).", remedy=remedy)
-        self.path, self.encoding = path, encoding
+    """A file is not text in the encoding it was read with."""
 
 
 class SeparatorError(InputError):
     """No character separates the columns of a file."""
 
-    def __init__(self, path: Path, first_line: str):
-        super().__init__(
-            f"{path} has one column only, lines of many different lengths, or a quote that is never closed. Its first "
-            f"line is {first_line[:60]!r}.",
-            remedy="Pass separator=... if it is not a comma, semicolon, tab, bar or space.",
-        )
-        self.path = path
-
 
 class TextForm(NamedTuple):
-    """How to cut the text of a file into columns."""
+    """How to cut a text into columns, in the words of `pandas.read_csv`."""
 
-    path: Path
     encoding: str
-    separator: str
+    sep: str
     names: list[str]
-    decimal: str = "."
+    decimal: str
 
     @property
     def notes(self) -> list[str]:
         """What is unusual about the file."""
-        if self.separator == ",":
+        if self.sep == ",":
             return []
         decimal = ["Numbers have a decimal comma."] * (self.decimal == ",")
-        return [f"Columns are separated by {SEPARATORS.get(self.separator, repr(self.separator))}.", *decimal]
-
-    def opened(self) -> IO[str]:
-        """Return the decoded text from its beginning."""
-        if _is_compressed(self.path):
-            return gzip.open(self.path, "rt", encoding=self.encoding, newline="")
-        return self.path.open(encoding=self.encoding, newline="")
+        return [f"Columns are separated by {SEPARATORS.get(self.sep, repr(self.sep))}.", *decimal]
 
 
 def text_form(path: Path, separator: str | None, encoding: str | None) -> TextForm:
     """Read a text file once, block by block, and return its form; raise InputError if it is not text."""
     try:
-        with gzip.open(path) if _is_compressed(path) else path.open("rb") as file:
+        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
             head, encoding = _checked_text(file, path, encoding)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path} is not compressed with gzip, or is cut off.") from None
@@ -83,11 +65,7 @@ def text_form(path: Path, separator: str | None, encoding: str | None) -> TextFo
         raise InputError(
             f"The first line of {path} cannot be read: {error}.", remedy="Look for a quote in it that is never closed."
         ) from None
-    return TextForm(path, encoding, separator, [name.strip() for name in header], _decimal(head, separator))
-
-
-def _is_compressed(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
+    return TextForm(encoding, separator, [name.strip() for name in header], _decimal(head, separator))
 
 
 def _checked_text(file: BinaryIO | gzip.GzipFile, path: Path, encoding: str | None) -> tuple[str, str]:
@@ -99,23 +77,20 @@ def _checked_text(file: BinaryIO | gzip.GzipFile, path: Path, encoding: str | No
     head, before = "", 0  # bytes before this block
     for block in chain([beginning], iter(partial(file.read, BLOCK_BYTES), b""), [b""]):
         if not wide and b"\0" in block:
-            where = before + block.index(b"\0")
-            raise InputError(
-                f"{path} holds binary data, not text (byte {where} is 0).", remedy="Save the table as CSV."
-            )
+            problem = f"{path} holds binary data, not text (byte {before + block.index(0)} is 0)."
+            raise InputError(problem, remedy="Save the table as CSV.")
         left_over = len(decoder.getstate()[0])
         try:
             text = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             name = "UTF-8" if encoding == "utf-8-sig" else encoding
-            where = before - left_over + error.start
-            why = f"byte {where} is 0x{error.object[error.start]:02x}"
+            why = f"byte {before - left_over + error.start} is 0x{error.object[error.start]:02x}"
             remedy = "Save it as UTF-8, or pass encoding='latin-1'."
-            raise TextEncodingError(path, name, why, remedy) from None
+            raise TextEncodingError(f"{path} is not {name} text ({why}).", remedy=remedy) from None
         except UnicodeError as error:
-            raise TextEncodingError(path, encoding, str(error), "Leave the encoding out, or try another.") from None
-        if not before:
-            head = text
+            problem = f"{path} is not {encoding} text ({error})."
+            raise TextEncodingError(problem, remedy="Leave the encoding out, or try another.") from None
+        head = head if before else text
         before += len(block)
     if not head.strip():
         raise InputError(f"{path} is empty.")
@@ -138,35 +113,37 @@ def _encoding(beginning: bytes, path: Path, encoding: str | None) -> str:
     return encoding
 
 
+def _rows(lines: Iterable[str], separator: str) -> list[list[str]]:
+    """Cut lines into cells; a field without end leaves none."""
+    try:
+        return list(csv.reader(lines, delimiter=separator))
+    except csv.Error:
+        return []
+
+
 def _decimal(head: str, separator: str) -> str:
     """Return the decimal sign: a comma only where some number has one, none has a point, and it separates nothing."""
-    if separator == ",":
-        return "."
-    try:
-        rows = list(csv.reader(io.StringIO(head, newline=""), delimiter=separator))
-    except csv.Error:
-        return "."
+    rows = [] if separator == "," else _rows(io.StringIO(head, newline=""), separator)
     cells = [cell.strip() for row in rows for cell in row]
     return "," if any(map(DECIMAL_COMMA.fullmatch, cells)) and not any(map(DECIMAL_POINT.fullmatch, cells)) else "."
 
 
 def _separator(head: str, path: Path) -> str:
-    """Return the separator that cuts the first lines into the most columns, the same number in each.
+    """Return the separator that cuts the first lines into the most columns, nearly always the same number.
 
     A space counts only if nothing else separates the columns, because values contain spaces, too.
     """
-    lines = head.splitlines()[:SNIFFED_LINES]
-    columns = {}
+    lines, columns = head.splitlines()[:SNIFFED_LINES], {}
     for separator in SEPARATORS:
-        try:
-            widths = [len(row) for row in csv.reader(lines, delimiter=separator) if row]
-            names = max((len(row) for row in csv.reader(lines[:1], delimiter=separator)), default=0)
-        except csv.Error:  # a field without end
-            continue
-        width, agreeing = Counter(widths).most_common(1)[0] if widths else (0, 0)
-        if names > 1 and agreeing >= 0.8 * len(widths):
+        widths = [len(row) for row in _rows(lines, separator)]
+        filled = Counter(filter(None, widths))
+        width, agreeing = max(filled.items(), key=lambda pair: pair[1], default=(0, 0))
+        if width > 1 and widths[0] > 1 and agreeing >= 0.8 * filled.total():
             columns[separator] = width
-    best = max(columns, key=lambda found: (columns[found] > 1, found != " ", columns[found]), default=",")
-    if columns.get(best, 1) < 2:
-        raise SeparatorError(path, lines[0])
-    return best
+    if not columns:
+        raise SeparatorError(
+            f"{path} has one column only, lines of many different lengths, or a quote that is never closed. Its first "
+            f"line is {lines[0][:60]!r}.",
+            remedy="Pass separator=... if it is not a comma, semicolon, tab, bar or space.",
+        )
+    return max(columns, key=lambda separator: (separator != " ", columns[separator]))

@@ -1,34 +1,43 @@
-"""From a task to a model with its certificate, its audit, and the alternatives it was chosen among."""
+"""From a task to a model with its certificate, its audit, and the alternatives it is compared with."""
 
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-import pandas as pd
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
+import fairbits
 from fairbits.auditing import Audit
+from fairbits.auditing.probes import score_intervals
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.errors import InputError, InputWarning
-from fairbits.estimators import BinaryMIClassifier, CollapsedCodeWarning, VanillaClassifier, VanishedClassWarning
+from fairbits.estimators import BinaryMIClassifier, VanillaClassifier, fit_stack
+from fairbits.estimators.base import VanishedClassWarning
+from fairbits.estimators.binary import CollapsedCodeWarning
 from fairbits.estimators.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
+from fairbits.estimators.diagnostics import held_out_scores, information_plane
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.tables.task import Task
-from fairbits.workflow.alternatives import PATH, RIVALS, STRENGTHS, Contest, Scored, some_rows
-from fairbits.workflow.option_words import worded
-from fairbits.workflow.table_audit import audit_in_words
+from fairbits.workflow.option_words import audit_in_words, worded
 
 TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3
+SEED = 0  # of the split; the draws of a model never have one
+RIVALS = ("Parity", "HSIC")
+STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the rivals
+PATH = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # gammas to compare with a fixed one
+MOST_ROWS = 20_000  # that a model trains on for comparison only
 STEPS = ("training", "unmitigated", "audit", "path", *RIVALS, "references", "plane")
 OnStep = Callable[[int, int, str, float], None]  # (steps done, all steps, name of this one, share of it that is done)
-Step = Callable[[str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +50,6 @@ class FitOptions:
     code_size: int = 12
     confidence: float = 0.95
     max_epochs: int = 40
-    seed: int = 0  # of the split; the draws of a model never have one
 
     def __post_init__(self) -> None:
         limits = self.max_disparity is not None or self.max_information is not None
@@ -50,57 +58,47 @@ class FitOptions:
 
 
 @dataclass(frozen=True)
-class Fit:
-    """A fitted model and all that is known about it."""
+class Scored:
+    """A model's name, the weight of its penalty if it has one, its training rows, and its scores on the test rows."""
+
+    name: str
+    gamma: float | None
+    rows: int
+    scores: dict[str, float]
+    intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; on a path only the chosen model has them
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A model and how it was chosen."""
 
     model: Pipeline
     certificate: Certificate
     refusal: str | None  # why the limits could not be certified
+    path: list[Pipeline]  # that the model is from
+    tested: list[dict[str, Any]]  # the models whose limits were tested, in order, up to the first failure
+
+
+@dataclass(frozen=True)
+class Fit(Chosen):
+    """A chosen model and all that is known about it."""
+
     audit: Audit
     alternatives: list[Scored]
-    tested: list[dict[str, Any]]  # the models whose limits were tested, in order, up to the first failure
     plane: dict[str, Any]
     rows: dict[str, int]  # of every part of the table
-    test: np.ndarray  # numbers of the test rows
-    concerns: list[str] = field(default_factory=list)
+    test: np.ndarray  # numbers of the rows that were not used in training or certifying
+    concerns: list[str]
 
     @property
     def certified(self) -> bool:
         """The limits were certified; with a fixed gamma there are none."""
         return self.refusal is None
 
-    def test_rows(self, task: Task) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
-        """Return inputs, labels and sensitive columns of the rows that were not used in training or certifying."""
-        return some_rows(task, self.test)
 
-
-class _Chosen(NamedTuple):
-    """The model, its certificate, why the limits could not be certified, the path it is from, and what was tested."""
-
-    model: Pipeline
-    certificate: Certificate
-    refusal: str | None
-    path: list[Pipeline]
-    tested: list[dict[str, Any]]
-
-
-def fit_task(
-    task: Task,
-    options: FitOptions,
-    on_step: OnStep = lambda *_: None,
-    *,
-    gammas: tuple[float, ...] = GAMMAS,
-    strengths: tuple[float, ...] = STRENGTHS,
-    others: tuple[float, ...] = PATH,
-) -> Fit:
-    """Split the rows, fit, certify, audit on the test rows, and compare.
-
-    Parameters
-    ----------
-    gammas : weights of the penalty to choose from, if limits are asked for
-    strengths : weights of the rivals' penalties
-    others : gammas to compare a fixed one with
-    """
+def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None) -> Fit:
+    """Split the rows, fit, certify, audit on the test rows, and compare."""
     steps = [name for name in STEPS if name != "path" or options.gamma is not None]
 
     @contextmanager
@@ -110,30 +108,28 @@ def fit_task(
             yield
         on_step(steps.index(name), len(steps), name, 1.0)
 
-    rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=options.seed)
-    train, held = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=options.seed)
+    rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=SEED)
+    train, held = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=SEED)
     _check_parts(task, {"training": train, "calibration": held, "test": test})
     network: dict[str, Any] = {"groups": task.groups, "max_epochs": options.max_epochs}
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, step("training"):
         warnings.simplefilter("always")
-        with step("training"):
-            method = make_pipeline(TableEncoder(), BinaryMIClassifier(code_size=options.code_size, **network))
-            if options.gamma is None:
-                chosen = _fit_limits(task, method, rows, held, options, gammas)
-            else:
-                chosen = _fit_gamma(task, method, train, held, options)
+        method = make_pipeline(TableEncoder(), BinaryMIClassifier(code_size=options.code_size, **network))
+        if options.gamma is None:
+            chosen = _fit_limits(task, method, rows, held, options)
+        else:
+            chosen = _fit_gamma(task, method, train, held, options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about models that nobody will use
         with step("unmitigated"):
             plain = _plain(task, train, network)
         with step("audit"):
-            X, y, s = some_rows(task, test)
-            found, audited = audit_in_words(
-                chosen.model, X, y, sensitive_features=s, unmitigated=plain, confidence=options.confidence
-            )
+            X, y, s = task.part(test)
+            compared: dict[str, Any] = {"unmitigated": plain, "confidence": options.confidence}
+            found, audited = audit_in_words(chosen.model, X, y, sensitive_features=s, **compared)
         any_size = {**network, "groups": GroupEncoder(groups=task.groups, min_group_size=1)}
-        contest = Contest(task, train, test, any_size, options.confidence, strengths, others)
-        scored = _alternatives(contest, chosen, plain, found, step)
+        contest = Contest(task, train, test, any_size, options.confidence)
+        scored = contest.alternatives(chosen, plain, found, step)
         with step("plane"):
             plane = contest.plane(chosen.model[-1])
     # The audit judges collapsed codes and vanished classes by rows that the training has not seen; that the groups are
@@ -141,27 +137,15 @@ def fit_task(
     concerns = [w.message for w in caught if not issubclass(w.category, (CollapsedCodeWarning, VanishedClassWarning))]
     concerns += [warning for warning in audited if not isinstance(warning, SmallGroupWarning)]
     names = chosen.model[0].get_feature_names_out()
-    return Fit(
-        model=chosen.model,
-        certificate=chosen.certificate,
-        refusal=chosen.refusal,
-        audit=found,
-        alternatives=scored,
-        tested=chosen.tested,
-        plane=plane,
-        rows={"train": len(train), "calibration": len(held), "test": len(test)},
-        test=test,
-        concerns=list(
-            dict.fromkeys(_concern(warning, names) for warning in concerns if isinstance(warning, InputWarning))
-        ),
-    )
+    words = dict.fromkeys(_concern(warning, names) for warning in concerns if isinstance(warning, InputWarning))
+    sizes = {"train": len(train), "calibration": len(held), "test": len(test)}
+    return Fit(**vars(chosen), audit=found, alternatives=scored, plane=plane, rows=sizes, test=test, concerns=[*words])
 
 
 def _concern(warning: Any, names: np.ndarray) -> str:
     """Return a warning in words, with the names of encoded columns: the method itself knows their places only."""
-    return re.sub(
-        r"(?<!sensitive )column '(\d+)'", lambda found: f"column {str(names[int(found[1])])!r}", worded(warning)
-    )
+    named = re.compile(r"(?<!sensitive )column '(\d+)'")
+    return named.sub(lambda found: f"column {str(names[int(found[1])])!r}", worded(warning))
 
 
 def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
@@ -177,20 +161,18 @@ def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
                 )
 
 
-def _fit_limits(
-    task: Task, method: Pipeline, rows: np.ndarray, held: np.ndarray, options: FitOptions, gammas: tuple[float, ...]
-) -> _Chosen:
+def _fit_limits(task: Task, method: Pipeline, rows: np.ndarray, held: np.ndarray, options: FitOptions) -> Chosen:
     """Keep the most accurate model that the calibration rows certify, or the safest one, uncertified."""
     model = CertifiedClassifier(
         method,
         max_disparity=options.max_disparity,
         max_information=options.max_information,
         confidence=options.confidence,
-        gammas=gammas,
+        gammas=GAMMAS,
         calibration_fraction=CALIBRATION_FRACTION,  # it splits the rows again, in the same way
-        random_state=options.seed,
+        random_state=SEED,
     )
-    X, y, s = some_rows(task, rows)
+    X, y, s = task.part(rows)
     try:
         model.fit(X, y, sensitive_features=s)
         best, certificate, refusal = model.estimator_, model.certificate_, None
@@ -198,37 +180,92 @@ def _fit_limits(
         best, refusal = model.candidates_[0], worded(error)
         certificate = _certified(task, best, held, options)
     tested = json.loads(model.path_.to_json(orient="records"))  # Python's own numbers
-    return _Chosen(best, certificate, refusal, model.candidates_, tested)
+    return Chosen(best, certificate, refusal, model.candidates_, tested)
 
 
-def _fit_gamma(task: Task, method: Pipeline, train: np.ndarray, held: np.ndarray, options: FitOptions) -> _Chosen:
-    X, y, s = some_rows(task, train)
+def _fit_gamma(task: Task, method: Pipeline, train: np.ndarray, held: np.ndarray, options: FitOptions) -> Chosen:
+    X, y, s = task.part(train)
     model = method.set_params(binarymiclassifier__gamma=options.gamma)
     model.fit(X, y, binarymiclassifier__sensitive_features=s)
-    return _Chosen(model, _certified(task, model, held, options), None, [model], [])
+    return Chosen(model, _certified(task, model, held, options), None, [model], [])
 
 
 def _certified(task: Task, model: Pipeline, held: np.ndarray, options: FitOptions) -> Certificate:
-    X, _, s = some_rows(task, held)
+    X, _, s = task.part(held)
     return certify(model, X, sensitive_features=s, confidence=options.confidence)
 
 
 def _plain(task: Task, train: np.ndarray, network: dict[str, Any]) -> Pipeline:
-    X, y, s = some_rows(task, train)
+    X, y, s = task.part(train)
     plain = make_pipeline(TableEncoder(), VanillaClassifier(**network))
     return plain.fit(X, y, vanillaclassifier__sensitive_features=s)
 
 
-def _alternatives(contest: Contest, chosen: _Chosen, plain: Pipeline, found: Audit, step: Step) -> list[Scored]:
-    """Score the path, the rivals and the references; the audit has scored the chosen model."""
-    train, method = contest.train, chosen.model[-1]
-    kept = Scored("BinaryMI", method.gamma, len(train), found.task or {}, found.intervals, chosen=True)
-    scored = [kept if m is chosen.model else contest.scored("BinaryMI", m, train) for m in chosen.path]
-    if not chosen.tested:  # a fixed gamma
-        with step("path"):
-            scored += contest.path(method)
-    for name in RIVALS:
-        with step(name):
-            scored += contest.rival(name)
-    with step("references"):
-        return [*scored, contest.scored("unmitigated", plain, train), *contest.references()]
+@dataclass(frozen=True)
+class Contest:
+    """The rows and settings with which alternatives are trained, and the test rows on which they are scored."""
+
+    task: Task
+    train: np.ndarray
+    test: np.ndarray
+    settings: dict[str, Any]  # that all networks share
+    confidence: float = 0.95  # of the intervals of scores
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """The groups of all rows as numbers, (n, columns)."""
+        return GroupEncoder(groups=self.task.groups, min_group_size=1).fit(self.task.s).transform(self.task.s)
+
+    @cached_property
+    def few(self) -> np.ndarray:
+        """Training rows, which are in random order: not too many, unless a label or a group would be missing."""
+        cells = np.column_stack([np.unique(self.task.y, return_inverse=True)[1], self.groups])
+        few, everything = (cells[rows] for rows in (self.train[:MOST_ROWS], self.train))
+        complete = all(len(np.unique(a)) == len(np.unique(b)) for a, b in zip(few.T, everything.T, strict=True))
+        return self.train[:MOST_ROWS] if complete else self.train
+
+    def alternatives(
+        self, chosen: Chosen, plain: Pipeline, found: Audit, step: Callable[[str], AbstractContextManager[None]]
+    ) -> list[Scored]:
+        """Score the path, the rivals and the references; the audit has scored the chosen model."""
+        method = chosen.model[-1]
+        kept = Scored("BinaryMI", method.gamma, len(self.train), found.task or {}, found.intervals, chosen=True)
+        scored = [kept if m is chosen.model else self.scored("BinaryMI", m, self.train) for m in chosen.path]
+        if not chosen.tested:  # a fixed gamma
+            with step("path"):
+                scored += self.path("BinaryMI", [g for g in PATH if g != method.gamma], code_size=method.code_size)
+        for name in RIVALS:
+            with step(name):
+                scored += self.path(name, STRENGTHS)
+        with step("references"):
+            X, y, _ = self.task.part(self.train)
+            models = {"logistic regression": LogisticRegression(max_iter=2000), "constant": DummyClassifier()}
+            fitted = {name: make_pipeline(TableEncoder(), model).fit(X, y) for name, model in models.items()}
+            references = {"unmitigated": plain, **fitted}
+            return scored + [self.scored(name, model, self.train) for name, model in references.items()]
+
+    def scored(self, name: str, model: Pipeline, rows: np.ndarray) -> Scored:
+        """Score the last step of a pipeline on what the steps before make of the test rows."""
+        last, y = model[-1], self.task.y[self.test]
+        X = model[:-1].transform(self.task.X.iloc[self.test])
+        scores = held_out_scores(last, X, y, self.groups[self.test])
+        gamma, intervals = getattr(last, "gamma", None), {}
+        if gamma is None:
+            intervals = score_intervals(last.predict_proba(X), np.searchsorted(last.classes_, y), self.confidence)
+        return Scored(name, gamma, len(rows), scores, intervals)
+
+    def path(self, name: str, gammas: Sequence[float], **settings: Any) -> list[Scored]:
+        """Train a method with every gamma, as one stack, and score the models."""
+        method = getattr(fairbits, f"{name}Classifier")  # rivals are loaded here, when somebody compares
+        models = [method(**self.settings, **settings, gamma=gamma) for gamma in gammas]
+        X, y, s = self.task.part(self.few)
+        encoder = TableEncoder().fit(X)
+        fit_stack(models, encoder.transform(X), y, sensitive_features=s)
+        return [self.scored(name, make_pipeline(encoder, model), self.few) for model in models]
+
+    def plane(self, chosen: BinaryMIClassifier) -> dict[str, Any]:
+        """Train the setting of the chosen model again; return what its code reveals of validation rows, in bits."""
+        X, y, s = self.task.part(self.few)
+        again = BinaryMIClassifier(code_size=chosen.code_size, gamma=chosen.gamma, **self.settings)
+        epochs = information_plane(again, TableEncoder().fit(X).transform(X), y, sensitive_features=s)
+        return {"rows": len(self.few), "epochs": epochs}

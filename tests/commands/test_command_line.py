@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import fairbits as library
-from fairbits.commands import bench, data, failures
+from fairbits.commands import bench, data, terminal
 from fairbits.errors import InputError, InputWarning
 
 PROGRAM = [sys.executable, "-c", "from fairbits.commands import main; main()"]
@@ -73,7 +73,7 @@ def failing(error):
 def test_an_unexpected_error_is_a_paragraph(fairbits, monkeypatch, error):
     monkeypatch.setattr(data, "_described", failing(error))
     ended = fairbits("data", "list")
-    assert ended.code == failures.BUG == 70
+    assert ended.code == terminal.BUG == 70
     assert ended.err.startswith(f"fairbits: unexpected {type(error).__name__}: {error}. This is a bug in fairbits.")
     assert "--debug" in ended.err
     assert "Traceback" not in ended.err
@@ -120,7 +120,7 @@ def test_a_reader_who_goes_away_is_no_error():
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait() in (1, failures.BROKEN_PIPE)
+    assert process.wait() in (1, terminal.BROKEN_PIPE)
 
 
 @pytest.mark.parametrize(

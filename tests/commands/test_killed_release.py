@@ -13,9 +13,7 @@ from people import population
 
 from fairbits.certificate import Ledger
 from fairbits.commands import main
-from fairbits.commands import release_codes as release
 from fairbits.tables import table_file as files
-from fairbits.tables import table_writer as output
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 ROWS = 40
@@ -26,8 +24,7 @@ def place(fitted, tmp_path, monkeypatch):
     shutil.copytree(fitted / "m", tmp_path / "m")
     population(ROWS, 7).to_csv(tmp_path / "new.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    for module in (files, release):
-        monkeypatch.setattr(module, "PIECE_ROWS", 15)
+    monkeypatch.setattr(files, "PIECE_ROWS", 15)
     return tmp_path
 
 
@@ -66,22 +63,22 @@ def after_the_ledger_before_any_code_leaves(patch):
 
 
 def before_the_file(patch):
-    patch.setattr(release.TableWriter, "__enter__", die)
+    patch.setattr(files.TableWriter, "__enter__", die)
 
 
 def in_the_middle_of_the_file(patch):
-    write = release.TableWriter.write
+    write = files.TableWriter.write
 
     def once(self, piece):
         write(self, piece)
         self._file.flush()
         die()
 
-    patch.setattr(release.TableWriter, "write", once)
+    patch.setattr(files.TableWriter, "write", once)
 
 
 def before_the_file_has_its_name(patch):
-    patch.setattr(output.os, "replace", die)
+    patch.setattr(files.os, "replace", die)
 
 
 MOMENTS = {

@@ -9,8 +9,8 @@ import pytest
 from people import population
 
 import fairbits as library
+from fairbits.certificate import releasing
 from fairbits.certificate.ledger import LEDGER_NAME as NAME
-from fairbits.commands import release_codes as release
 from fairbits.tables import table_file as files
 
 BITS = [f"bit{i}" for i in range(6)]
@@ -138,8 +138,7 @@ def test_codes_of_people_who_are_named_or_differ_cannot_be_exchanged(place, fair
 
 def test_pieces_make_no_difference(place, fairbits, monkeypatch):
     assert fairbits("transform", "m", "new.csv", "-o", "a.csv", "--keep", "id").code == 0
-    for module in (files, release):
-        monkeypatch.setattr(module, "PIECE_ROWS", 7)
+    monkeypatch.setattr(files, "PIECE_ROWS", 7)
     assert fairbits("transform", "m", "new.csv", "-o", "b.csv", "--keep", "id", "--reuse").code == 0
     assert (place / "a.csv").read_text() == (place / "b.csv").read_text()
     pd.read_csv("new.csv").to_parquet("new.parquet", row_group_size=11)
@@ -187,7 +186,7 @@ def test_a_full_disk_leaves_the_codes_in_the_ledger(place, fairbits, monkeypatch
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(release.TableWriter, "write", full)
+        patch.setattr(files.TableWriter, "write", full)
         ended = fairbits("transform", "m", "new.csv")
     assert ended.code == 1
     assert "No space left" in ended.err
@@ -198,22 +197,21 @@ def test_a_full_disk_leaves_the_codes_in_the_ledger(place, fairbits, monkeypatch
 
 
 def test_a_table_that_changes_meanwhile_is_not_mixed_up(place, fairbits, monkeypatch):
-    release_pieces = release.release_pieces
+    release_pieces = releasing.release_pieces
 
     def changed(*arguments, **options):
         released = release_pieces(*arguments, **options)
         population(300, 8).to_csv("new.csv", index=False)
         return released
 
-    monkeypatch.setattr(release, "release_pieces", changed)
+    monkeypatch.setattr(releasing, "release_pieces", changed)
     ended = fairbits("transform", "m", "new.csv", "--keep", "id")
     assert "new.csv was changed meanwhile" in ended.err
     assert not (place / "bits.csv").exists()
 
 
 def test_kept_columns_of_parquet_may_begin_empty(place, fairbits, monkeypatch):
-    for module in (files, release):
-        monkeypatch.setattr(module, "PIECE_ROWS", 100)
+    monkeypatch.setattr(files, "PIECE_ROWS", 100)
     note = [None] * 250 + ["late"] * 50
     population(300, 7).assign(note=note).to_parquet("new.parquet")
     assert fairbits("transform", "m", "new.parquet", "-o", "bits.parquet", "--keep", "note").code == 0

@@ -7,10 +7,14 @@ import pandas as pd
 import pytest
 
 from fairbits.tables import table_file as files
-from fairbits.tables.table_file import MISSING, TableFile, read_file
+from fairbits.tables.table_file import MISSING, TableFile
 from fairbits.tables.text_form import HEAD_BYTES, SeparatorError, TextEncodingError
 
 ROWS = "sex,age,approved\nF,30,1\nM,40,0\nF,50,1\n"
+
+
+def read_file(path, **options):
+    return TableFile(path, **options).read()
 
 
 @pytest.fixture
@@ -177,12 +181,10 @@ def test_an_unknown_encoding_gets_a_sentence(write):
 
 def test_a_front_end_finds_the_encoding_and_the_separator_in_the_error(write):
     file = write("a,b\nJosé,1\n".encode("latin-1"))
-    with pytest.raises(TextEncodingError) as wrong:
+    with pytest.raises(TextEncodingError, match="is not UTF-8 text"):
         read_file(file)
-    assert (wrong.value.path, wrong.value.encoding) == (file, "UTF-8")
-    with pytest.raises(SeparatorError) as none:
+    with pytest.raises(SeparatorError, match="Its first line is 'a:b'"):
         read_file(write("a:b\n1:2\n"))
-    assert none.value.path == file
     with pytest.raises(ValueError, match="single character") as long:
         read_file(write(ROWS), separator="::")
     assert (long.value.argument, long.value.value) == ("separator", "::")

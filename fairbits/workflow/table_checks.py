@@ -1,0 +1,237 @@
+"""What a table shows: certify a model again on new rows, or audit it there, or audit the table itself."""
+
+import fnmatch
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+
+from fairbits.auditing import Audit
+from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
+from fairbits.certificate.certification import CodedRows, check_fresh, column_titles
+from fairbits.certificate.confidence_bounds import EXACT_WORK
+from fairbits.certificate.releasing import binary_digits
+from fairbits.encoding.columns import label as text_of
+from fairbits.encoding.recognition import row_hashes, table_fingerprint
+from fairbits.errors import InputError, InputWarning
+from fairbits.information.words import MAX_BITS
+from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
+from fairbits.tables.table_file import TableFile
+from fairbits.tables.task import numbers_or_days, sensitive_groups, split_groups, without_identifiers
+from fairbits.workflow.option_words import WORDS, audit_in_words, worded
+
+CONTRADICTED, NOT_CONTRADICTED, CONFIRMED = "contradicted", "not contradicted", "confirmed"
+NOTHING_BEFORE, NOT_FRESH = "nothing to compare with", "not fresh"
+FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
+
+
+class NewRows(NamedTuple):
+    """The rows of a table whose groups a model knows, and whether it is the whole table of the fit."""
+
+    X: np.ndarray
+    s: pd.DataFrame
+    known: np.ndarray  # which of all rows these are
+    fitted: bool
+    notes: list[str]
+
+
+def new_rows(model: FittedModel, table: TableFile) -> NewRows:
+    """Read a table as a model does."""
+    (s, known, notes), reader, record = known_groups(model, table), RowReader(model, table), model.record or {}
+    X, fitted = reader.encoded(), False
+    if "table" in record:
+        label, used = record["task"]["label"], known
+        if label in table.names:  # the fit leaves rows without a label out
+            used = known & table.read([label]).frame[label].notna().to_numpy()
+        fitted = record["table"] == table_fingerprint(row_hashes(X[used]))
+    return NewRows(X[known], s, known, fitted, [*reader.notes, *notes])
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An earlier limit, and the range that new rows prove."""
+
+    column: str
+    of: str  # code or class
+    what: str  # disparity or information
+    said: float  # the earlier limit
+    at_least: float
+    at_most: float
+
+    @property
+    def contradicted(self) -> bool:
+        return self.at_least > self.said
+
+    def __str__(self) -> str:
+        quantity = f"{'leakage in bits' if self.what == 'information' else 'disparity'} of the {self.of}"
+        numbers = " ".join(f"{number:>11.4f}" for number in (self.said, self.at_least, self.at_most))
+        return f"  {f'{self.column}: {quantity}':<40} {numbers}{' <- contradicted' if self.contradicted else ''}"
+
+
+@dataclass(frozen=True)
+class Recertified:
+    """The certificate of new rows beside the earlier one."""
+
+    certificate: Certificate
+    verdict: str
+    compared: list[Compared]
+    promised: bool  # the earlier limits were asked for; else they are the bounds of a certificate
+    rows: int
+    notes: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain lists, numbers and texts, ready for JSON."""
+        compared = [{**asdict(c), "contradicted": c.contradicted} for c in self.compared]
+        return {**vars(self), "compared": compared, "certificate": self.certificate.to_dict()}
+
+    def __str__(self) -> str:
+        limit = "the certified limit" if self.promised else "the bound from its fit"
+        known = {"found": self, "limit": limit, "confidence": f"{self.certificate.confidence:.0%} confidence"}
+        said = {name: text.format(**known) for name, text in WORDS["verdicts"].items()}
+        header = f"  {'':<40} {'limit':>11} {'lower bound':>11} {'upper bound':>11}"
+        table = ["", header, *map(str, self.compared), said["compared"]] if self.compared else []
+        return "\n".join([said["numbers"], "", said[self.verdict], *table, *[""] * bool(self.notes), *self.notes])
+
+
+def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95, draws: int = 1) -> Recertified:
+    """Certify the code of a model on the rows of a table, which must not have been used in its fit."""
+    model.need_code()
+    new, limit = new_rows(model, table), model.limit
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_fresh(model.method, new.X)
+        theta = torch.from_numpy(np.asarray(model.method.code_probabilities(new.X), dtype=np.float64))
+        coded = CodedRows(theta, model.groups)
+        certificate = certify(coded, sensitive_features=new.s, confidence=confidence, draws=draws)
+    used = [w for w in caught if issubclass(w.category, TrainingRowsWarning)]
+    notes = [worded(w.message) for w in caught if w not in used and isinstance(w.message, InputWarning)]
+    seen, promised = bool(used) or new.fitted, limit is not None and limit.promised
+    compared = [] if seen or limit is None or limit.draws != draws else _compare(model, limit, new, theta, certificate)
+    verdict = NOT_FRESH if seen else _verdict(compared)
+    return Recertified(certificate, verdict, compared, promised, len(new.X), [*new.notes, *notes])
+
+
+def _compare(
+    model: FittedModel, limit: Limit, new: NewRows, theta: torch.Tensor, certificate: Certificate
+) -> list[Compared]:
+    """Compare every earlier limit with what the new rows prove; all lower bounds hold together at the confidence."""
+    method = model.method
+    things = [("code", theta, _searched(model, theta, limit.draws), certificate)]
+    if limit.promised:
+        classes = method.classes_
+        digits = torch.from_numpy(binary_digits(np.searchsorted(classes, method.predict(new.X)), len(classes)))
+        coded = CodedRows(digits, model.groups)
+        answer = certify(coded, sensitive_features=new.s, confidence=certificate.confidence)
+        things.append(("class", digits, Release(), answer))
+    titles, numbers = column_titles(model.groups), model.groups.transform(new.s)
+    kinds = bool(limit.total_variation) + (limit.information is not None)
+    delta = (1 - certificate.confidence) / max(len(things) * len(titles) * kinds, 1)
+    found = []
+    for of, law, release, bounds in things:
+        for title, names, column in zip(titles, model.groups.names_, numbers.T, strict=True):
+            below = proved_gap(law, column, len(names), delta, release=release)
+            above = next(b for b in bounds.bounds if b.column == title)
+            limits = {"total_variation": limit.total_variation.get(title), "information": limit.information}
+            for what, said in limits.items():
+                if said is not None:
+                    name = "disparity" if what == "total_variation" else what
+                    found.append(Compared(title, of, name, said, getattr(below, what), getattr(above, what)))
+    return found
+
+
+def _searched(model: FittedModel, theta: torch.Tensor, draws: int) -> Release:
+    """Return where a disparity is searched for: all words, or if there are too many, the class that the head reads."""
+    n, m = theta.shape[0], theta.shape[1] * draws
+    if m <= MAX_BITS and n * 2**m <= EXACT_WORK:
+        return Release(draws)
+    return Release(coarse=lambda codes: model.method.decode(codes).argmax(1))
+
+
+def _verdict(compared: list[Compared]) -> str:
+    if not compared:
+        return NOTHING_BEFORE
+    if any(c.contradicted for c in compared):
+        return CONTRADICTED
+    return CONFIRMED if all(c.at_most <= c.said for c in compared) else NOT_CONTRADICTED
+
+
+def audit_model(
+    model: FittedModel, table: TableFile, *, label: str | None = None, **options: Any
+) -> tuple[list[Audit], list[str]]:
+    """Audit a model on the rows of a table, for the sensitive columns it protects; return also notes."""
+    new = new_rows(model, table)
+    X, y, s = new.X, None, new.s
+    if label is not None:
+        labels = _labels(model, table, label)[new.known]
+        has = np.array([value is not None for value in labels])
+        X, y, s = X[has], np.array(list(labels[has]), dtype=model.method.classes_.dtype), s[has]
+    found, _ = audit_in_words(model.method, X, y, sensitive_features=s, **options)
+    return [found], [*new.notes, *[WORDS["audits"]["not_fresh"]] * new.fitted]
+
+
+def _labels(model: FittedModel, table: TableFile, label: str) -> np.ndarray:
+    """Return the classes of the rows, None where there is none."""
+    table.check_columns([label])
+    classes = {text_of(c): c for c in model.method.classes_.tolist()}
+    texts = [None if pd.isna(value) else text_of(value) for value in table.read([label]).frame[label]]
+    wrong = [text for text in texts if text is not None and text not in classes]
+    if wrong:
+        raise InputError(
+            f"The label {label!r} is {wrong[0][:40]!r} in a row of {table.path}; the model knows {', '.join(classes)}."
+        )
+    return np.array([None if text is None else classes[text] for text in texts], dtype=object)
+
+
+def audit_table(
+    table: TableFile,
+    sensitive: Sequence[str],
+    *,
+    label: str | None = None,
+    columns: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    **options: Any,
+) -> tuple[list[Audit], list[str]]:
+    """Audit what the columns of a table reveal about its sensitive ones: all but `label` and `drop`, or `columns`.
+
+    `columns` are names or patterns such as bit*. Returns one audit for the crossed sensitive columns, or one for each
+    where a crossing is too small, and notes.
+    """
+    table.check_columns([*sensitive, *([] if label is None else [label]), *drop])
+    chosen = {pattern: fnmatch.filter(table.names, pattern) for pattern in columns or ["*"]}
+    table.check_columns([pattern for pattern, found in chosen.items() if not found])
+    out = {*sensitive, *drop, label}
+    taken = [name for name in table.names if name not in out and any(name in found for found in chosen.values())]
+    if not taken:
+        raise InputError("Nothing is left to audit: every column is sensitive, the label or dropped.")
+    read = table.read([*taken, *sensitive])
+    s, known, _, notes = sensitive_groups(read.frame[list(sensitive)], FEWEST_OF_A_GROUP)
+    Z = read.frame.loc[known, taken].reset_index(drop=True)
+    if len(Z) < FEWEST_ROWS:
+        raise InputError(f"{table.path} has {len(Z)} rows of known groups; at least {FEWEST_ROWS} are needed.")
+    groups, _, said = split_groups(s, FEWEST_OF_A_GROUP)
+    if not columns:
+        Z, left_out = without_identifiers(Z)
+        said += left_out
+    audited = f"Audited columns: {', '.join(map(str, Z.columns[:20]))}{', ...' if Z.shape[1] > 20 else ''}."
+    hint = [WORDS["audits"]["bits"]] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
+    Z, filled = _filled(Z)
+    parts = [s] if groups == "intersection" or s.shape[1] == 1 else [s[[name]] for name in s.columns]
+    found = [audit_in_words(Z, sensitive_features=part, **options)[0] for part in parts]
+    return found, [audited, *read.notes, *notes, *said, *filled, *hint]
+
+
+def _filled(Z: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return dates as numbers, and an indicator column for missing numbers: a recipient sees that, too."""
+    columns, notes = {}, []
+    for name, column in Z.items():
+        columns[name] = column = column if column.dtype.kind != "M" else pd.Series(numbers_or_days(column), Z.index)
+        if column.dtype.kind in "iuf" and not (finite := np.isfinite(column)).all():
+            columns[name] = column.where(finite, column[finite].mean() if finite.any() else 0.0)
+            columns[f"{name} (missing)"] = (~finite).astype(np.float64)
+            notes.append(f"{name} is missing or infinite in {(~finite).sum()} rows; fairbits adds an indicator column.")
+    return pd.DataFrame(columns), notes
