@@ -11,7 +11,7 @@ import torch
 
 from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes, score_intervals
 from fairbits.certificate import Certificate, certify
-from fairbits.certificate.certification import CodedRows, check_fresh, column_titles
+from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.releasing import binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
@@ -150,7 +150,7 @@ def audit(
     encoder = getattr(model, "group_encoder_", None)
     encoder = encoder or GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=n)
     groups = encoder.transform(sensitive_features, n_rows=n)
-    columns = list(zip(groups.T, column_titles(encoder), encoder.names_, strict=True))
+    columns = list(zip(groups.T, encoder.titles_, encoder.names_, strict=True))
     leakage = tuple(_leakage(subject, *column, random_state) for column in columns)
     certificate, most = None, {}
     with warnings.catch_warnings(record=True) as caught:

@@ -194,7 +194,7 @@ def certify(
     claims = len(strata) * sum(2 + (len(names) > 2) for names in encoder.names_)
     delta = (1 - confidence) / (claims if simultaneous else 1)
     bounds, exact = [], True
-    for column, (title, names) in enumerate(zip(column_titles(encoder), encoder.names_, strict=True)):
+    for column, (title, names) in enumerate(zip(encoder.titles_, encoder.names_, strict=True)):
         for label, rows in strata:
             groups, fixed = codes[rows, column], given if label is None else None
             counts = np.bincount(groups, minlength=len(names))
@@ -250,11 +250,6 @@ def check_fresh(estimator: Any, X: Any) -> None:
             "hold only for rows that played no part in that."
         )
         warnings.warn(TrainingRowsWarning(problem, remedy="Use rows that were kept apart."), stacklevel=4)
-
-
-def column_titles(encoder: GroupEncoder) -> list[str]:
-    """Return what to call the coded columns of an encoder."""
-    return encoder.columns_ if len(encoder.names_) > 1 else [" x ".join(encoder.columns_)]
 
 
 def _strata(y: Any, n: int) -> list[tuple[Any, np.ndarray]]:
