@@ -24,11 +24,9 @@ def information_bounds(
 ) -> tuple[Tensor, Tensor]:
     """Return (lower, upper) on the empirical I(T;S) of one drawn code and the group, in bits.
 
-    Both hold for these rows without sampling. Up to 16 bits both are the exact value. Above, lower is the exact
-    information of 12 bits chosen greedily, and upper the best of H(S), `pair_bound` and `mixture_bound`, which compare
-    rows in pairs and so charge for all dispersion of theta: for reports, a poor penalty. Every iterate of the upper
-    bound is valid. More than 2,048 rows are cut into blocks Z that share out each group: I(T;S) <= I(Z;S) + I(T;S|Z).
-    Theta is (n, m), other arguments as in `word_tables`. Float64; no gradient.
+    Both hold for these rows without sampling, and up to 16 bits both are the exact value. Above, lower is the exact
+    information of 12 bits chosen greedily, and upper the best of H(S), `pair_bound` and `mixture_bound`, in blocks Z of
+    2,048 rows: I(T;S) <= I(Z;S) + I(T;S|Z). Theta is (n, m), other arguments as in `word_tables`. Float64; no gradient.
 
     >>> theta = torch.tensor([0.6, 0.4]).repeat_interleave(50)[:, None].expand(-1, 30)
     >>> lower, upper = information_bounds(theta, torch.arange(2).repeat_interleave(50))
@@ -58,10 +56,7 @@ def _weighed(theta: Tensor, groups: Groups, weighing: Weighing) -> WeighedGroups
 
 
 def informative_bits(theta: Tensor, row_weights: Tensor, prior: Tensor, size: int) -> list[int]:
-    """Choose ``size`` bits greedily by the information of the code they form, on at most 2,048 rows.
-
-    One matrix product gives, for every candidate bit, the distribution of the chosen bits with it.
-    """
+    """Choose ``size`` bits greedily by the information of the code they form, on at most 2,048 rows."""
     alone = neuronwise_information(theta, WeighedGroups(row_weights, prior))
     candidates = alone.topk(min(_CANDIDATES, theta.shape[-1])).indices
     rows = _dealt(row_weights, -(-len(theta) // BLOCK_ROWS)) == 0
@@ -107,10 +102,8 @@ def blocked_bound(theta: Tensor, row_weights: Tensor, prior: Tensor, iterations:
 def pair_bound(theta: Tensor, row_weights: Tensor, prior: Tensor, iterations: int = 100) -> Tensor:
     """Bound I(T;S) in bits by unbalanced pairs of rows of different groups; theta (n, m), row_weights (K, n).
 
-    For two groups and any a, b >= 0 over pairs, the rows of a and the columns of b summing to the row probabilities:
-    I <= H(S) - sum_jk (a + b) g(sqrt(ab) BC_jk / (a + b)), BC_jk = prod_i [sqrt(theta_ji theta_ki) +
-    sqrt((1 - theta_ji)(1 - theta_ki))], g(v) = h((1 - sqrt(1 - 4 v^2)) / 2). More groups follow the chain
-    I(T;S) = sum_k P(S >= k) I(T; [S = k] | S >= k).
+    I <= H(S) - sum_jk (a + b) g(sqrt(ab) BC_jk / (a + b)) for masses a, b of the pairs (docs/theory.md). More groups
+    follow the chain I(T;S) = sum_k P(S >= k) I(T; [S = k] | S >= k).
     """
     mass = prior.unsqueeze(-1) * row_weights  # (K, n), probability of each row
     total = mass.new_zeros(())
@@ -226,11 +219,10 @@ def information_sandwich(
 ) -> tuple[Tensor, Tensor]:
     """Return (lower, upper) around the population's I(T;S), in bits, each valid in expectation.
 
-    Upper: the empirical information, whose mean lies above. Lower (Barber and Agakov): the mean of log2 r_s(t) / pi_s
-    on one half of the rows, where r_s = (1 - c) p(s|t) + c pi_s comes from the other half and c = 2 / sqrt(n);
-    averaged over the two directions. For rows drawn independently and a fixed prior. Neither end is a confidence
-    bound, and the lower one may be negative; a group with a single row makes it 0. No gradient. Theta is (n, m), other
-    arguments as in `word_tables`. Exact up to 16 bits; above, `n_draws` codes are drawn for each number.
+    Upper: the empirical information. Lower (Barber and Agakov): the mean of log2 r_s(t) / pi_s on one half of the rows,
+    with r_s = (1 - c) p(s|t) + c pi_s from the other half and c = 2 / sqrt(n), over both directions. Neither end is a
+    confidence bound, and the lower one may be negative; a group with a single row makes it 0. No gradient. Theta is
+    (n, m), other arguments as in `word_tables`. Above 16 bits, `n_draws` codes are drawn for each number.
 
     >>> theta = torch.sigmoid(torch.randn(2000, 8, generator=torch.Generator().manual_seed(0)))
     >>> generator = torch.Generator().manual_seed(1)

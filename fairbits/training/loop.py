@@ -218,9 +218,8 @@ class _Loop:
         rows, mask, noise = map(self._stacked, parts)
         batch = self._inputs(self._batch(rows, mask, noise, held))
         scalars = {**self.scalars, "ramp": torch.ones(len(rows), device=self.device)}
-        terms = self.stack.map(
-            self.method.evaluate, batch, scalars, chunk=max(1, VALIDATION_ROWS_AT_ONCE // rows.shape[1])
-        )
+        chunk = max(1, VALIDATION_ROWS_AT_ONCE // rows.shape[1])
+        terms = self.stack.map(self.method.evaluate, batch, scalars, chunk=chunk)
         probabilities = terms.pop("probabilities", None)  # (R, n, classes)
         records = _records(terms)
         if self.select is not None:
