@@ -14,7 +14,6 @@ from fairbits.information.words import EXACT_BITS, mean_words
 SUBSET_BITS = 12
 BLOCK_ROWS = 2048
 _CANDIDATES = 64
-_CHUNK_PAIRS = 2**15  # pairs worked on at a time, to stay in the cache
 Rows = tuple[Tensor, Tensor]  # theta (n, m) and row weights (K, n)
 
 
@@ -38,8 +37,6 @@ def information_bounds(
     if theta.shape[-1] <= EXACT_BITS:
         exact = table_information(mean_words(theta, row_weights), prior)
         return exact, exact
-    if (prior > 0).sum() < 2:
-        return prior.new_zeros(()), prior.new_zeros(())
     used = row_weights.sum(0) > 0
     theta, row_weights = theta[used], row_weights[:, used]
     bits = informative_bits(theta, row_weights, prior, SUBSET_BITS)
@@ -127,31 +124,20 @@ def bhattacharyya(theta: Tensor, other: Tensor) -> Tensor:
 
 
 def _unbalanced_pairs(affinity: Tensor, w: Tensor, v: Tensor, iterations: int) -> Tensor:
-    """Improve the masses a, b of the pairs by multiplicative updates; every iterate is a bound."""
+    """Improve the masses a, b of the pairs: F = sum (a + b) g, a becomes a dF/da, b becomes b dF/db, both scaled."""
     a, b = torch.outer(w, v / v.sum()), torch.outer(w / w.sum(), v)
     best = a.new_zeros(())
-    for _ in range(iterations):
-        previous, best = best, torch.maximum(best, _update(a, b, affinity))
+    for _ in range(iterations):  # every iterate is a bound
+        total = a + b
+        uncertainty, slope = _posterior_entropy((a * b).sqrt_().mul_(affinity), total)
+        previous, best = best, torch.maximum(best, total.mul_(uncertainty).sum())
         if best - previous < 1e-6 * best:
             break
-        _scale(a, w.unsqueeze(1), 1)
-        _scale(b, v.unsqueeze(0), 0)
+        step = (b - a).mul_(slope).mul_(0.5)
+        _scale(a.mul_(uncertainty).add_(step), w.unsqueeze(1), 1)
+        _scale(b.mul_(uncertainty).sub_(step), v.unsqueeze(0), 0)
     entropy = torch.special.entr(torch.stack([w.sum(), v.sum()])).sum()
     return (entropy - best) / LN2
-
-
-def _update(a: Tensor, b: Tensor, affinity: Tensor) -> Tensor:
-    """Replace a by a dF/da and b by b dF/db, F = sum (a + b) g, and return F at the old masses, in nats."""
-    kept = a.new_zeros(())
-    size = max(1, _CHUNK_PAIRS // a.shape[1])
-    for x, y, z in zip(a.split(size), b.split(size), affinity.split(size), strict=True):
-        total = x + y
-        uncertainty, slope = _posterior_entropy((x * y).sqrt_().mul_(z), total)
-        kept += (total * uncertainty).sum()
-        step = (y - x).mul_(slope).mul_(0.5)
-        x.mul_(uncertainty).add_(step)
-        y.mul_(uncertainty).sub_(step)
-    return kept
 
 
 def _posterior_entropy(root: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:

@@ -145,11 +145,9 @@ def word_tables(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> 
             [0.0500, 0.4500, 0.0500, 0.4500]])
     """
     if theta.shape[-1] > MAX_BITS:
-        raise InputError(
-            f"theta has {theta.shape[-1]} bits, too many to list all 2^m codes (at most {MAX_BITS}).",
-            remedy="Use monte_carlo_information for a value, wide_information for a penalty, information_bounds for "
-            "an interval.",
-        )
+        problem = f"theta has {theta.shape[-1]} bits, too many to list all 2^m codes (at most {MAX_BITS})."
+        wide = "monte_carlo_information for a value, wide_information for a penalty, information_bounds for an interval"
+        raise InputError(problem, remedy=f"Use {wide}.")
     row_weights, prior = group_weights(theta, groups, **weighing)
     return mean_words(theta, row_weights), prior
 

@@ -17,7 +17,7 @@ from fairbits.datasets import biased_digits
 from fairbits.estimators import fit_stack
 from fairbits.estimators.debiased import independence_ratio, log_label_shares
 from fairbits.nn import feature_layers
-from fairbits.training import BalancedBatches, joint_groups
+from fairbits.training.plan import BalancedBatches, joint_groups
 
 SETTINGS = {"channels": (8, 16), "max_epochs": 10, "hidden_sizes": (), "random_state": 0, "code_size": 16}
 
