@@ -17,7 +17,7 @@ from fairbits.datasets import load_compas
 def main() -> None:
     data = load_compas()
     X, X_test, y, y_test, s, s_test = train_test_split(data.X, data.y, data.s, test_size=0.3, random_state=0)
-    method = BinaryMIClassifier(gamma=0.6, max_epochs=30, random_state=0).set_fit_request(sensitive_features=True)
+    method = BinaryMIClassifier(gamma=0.6, max_epochs=10, random_state=0).set_fit_request(sensitive_features=True)
     model = make_pipeline(TableEncoder(), method)
     scores = cross_validate(model, X, y, params={"sensitive_features": s}, cv=3, scoring="roc_auc")
     print("AUC of three folds", *scores["test_score"].round(3))

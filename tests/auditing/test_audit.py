@@ -135,11 +135,11 @@ def test_other_models_and_pipelines(model):
 
 
 def test_two_columns_and_three_groups(model):
-    X, y, s = table(3000)
-    other = np.array(["a", "b", "c"])[np.arange(3000) % 3]
+    X, y, s = table(900)
+    other = np.array(["a", "b", "c"])[np.arange(900) % 3]
     columns = pd.DataFrame({"sex": s, "city": other})
     each = BinaryMIClassifier(max_epochs=2, groups="each", random_state=0).fit(X, y, sensitive_features=columns)
-    X, y, s = table(3000, seed=1)
+    X, y, s = table(900, seed=1)
     result = audit(each, X, y, sensitive_features=columns.assign(sex=s))
     assert [leakage.column for leakage in result.leakage] == ["sex", "city"]
     assert [a.column for a in result.adversaries] == ["sex", "city"]
