@@ -51,7 +51,10 @@ class _Member:
         self.replica, self.place, self.schedule = replica, place, method.training
         self.noise_size: Any = replica.net.noise_size
         self.batches = StratifiedBatches(data.strata[replica.rows].cpu(), method.batch_size)
-        self.balanced = BalancedBatches(data.cells[replica.rows].cpu(), method.balanced_rows)
+        self.sources: list[Any] = [self.batches]
+        if method.balanced_rows:
+            cells = data.cells[replica.rows].cpu()
+            self.sources.append(BalancedBatches(cells, self.batches.steps, method.balanced_rows))
         self.max_epochs = max(method.max_epochs, -(-self.schedule.min_steps // self.batches.steps))
         self.generator = torch.Generator().manual_seed(replica.seed)
         self.validation_noise = self._noise(len(replica.validation))
@@ -61,13 +64,12 @@ class _Member:
         return torch.rand(*shape, self.noise_size, generator=self.generator)
 
     def draw(self) -> list[Tensor]:
-        """Draw an epoch, (steps, width): rows, their mask and their noise, and the rows and noise of extra batches."""
-        own, extra = self.batches, self.balanced
-        drawn = [self.replica.rows[own.epoch(self.generator)], own.mask, self._noise(own.steps, own.width)]
-        if extra.batch_size:
-            drawn.append(self.replica.rows[extra.epoch(own.steps, self.generator)])
-            drawn.append(self._noise(own.steps, extra.batch_size))
-        return drawn
+        """Draw an epoch, (steps, width): the mask, the rows and their noise, and those of the extra batches."""
+        parts = [self.batches.mask]
+        for batches in self.sources:
+            rows = self.replica.rows[batches.epoch(self.generator)]
+            parts += [rows, self._noise(*rows.shape)]
+        return parts
 
     def is_due(self, epoch: int) -> bool:
         """Validate now? Not every epoch where an epoch is but a few steps."""
@@ -141,7 +143,7 @@ class _Loop:
 
     def _train_epoch(self, epoch: int) -> list[dict[str, float]]:
         """Take every replica once through its rows; return the mean terms."""
-        rows, mask, noise, *extra = map(self._stacked, zip(*(member.draw() for member in self.members), strict=True))
+        mask, rows, noise, *extra = map(self._stacked, zip(*(member.draw() for member in self.members), strict=True))
         batches = self._batch(rows, mask, noise, [m.replica.rows for m in self.members])
         active = mask.amax(-1)  # (R, steps): replicas with fewer rows may have fewer steps
         if extra:

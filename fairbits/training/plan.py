@@ -115,23 +115,22 @@ class StratifiedBatches:
 class BalancedBatches:
     """Rows drawn with replacement, evenly from the cells however rare they are.
 
-    >>> batches = BalancedBatches(torch.tensor([0] * 99 + [1]), 1000)
-    >>> rows = batches.epoch(1, torch.Generator().manual_seed(0))
+    >>> batches = BalancedBatches(torch.tensor([0] * 99 + [1]), 1, 1000)
+    >>> rows = batches.epoch(torch.Generator().manual_seed(0))
     >>> bool((rows == 99).float().mean() > 0.45)
     True
     """
 
-    def __init__(self, cells: Tensor, batch_size: int):
+    def __init__(self, cells: Tensor, steps: int, width: int):
+        self._shape = (steps, width)
         self._rows = cells.argsort(stable=True)
         self._counts = cells.unique(return_counts=True)[1]
         self._first = self._counts.cumsum(0) - self._counts
-        self.batch_size = batch_size
 
-    def epoch(self, steps: int, generator: torch.Generator) -> Tensor:
-        """Return the rows of so many batches.  (steps, batch_size)"""
-        shape = (steps, self.batch_size)
-        cell = torch.randint(len(self._counts), shape, generator=generator)
-        place = (torch.rand(shape, generator=generator) * self._counts[cell]).long()
+    def epoch(self, generator: torch.Generator) -> Tensor:
+        """Return the rows of one epoch's batches.  (steps, width)"""
+        cell = torch.randint(len(self._counts), self._shape, generator=generator)
+        place = (torch.rand(self._shape, generator=generator) * self._counts[cell]).long()
         return self._rows[self._first[cell] + place.minimum(self._counts[cell] - 1)]
 
 

@@ -121,7 +121,7 @@ def test_label_shares_and_independence_by_counting():
 
 def test_balanced_batches_draw_every_cell_alike():
     cells = torch.tensor([0] * 900 + [1] * 90 + [2] * 10)
-    rows = BalancedBatches(cells, 100).epoch(300, torch.Generator().manual_seed(0))
+    rows = BalancedBatches(cells, 300, 100).epoch(torch.Generator().manual_seed(0))
     counts = cells[rows].flatten().bincount() / rows.numel()
     assert (counts - 1 / 3).abs().max() < 0.01
     assert len(rows.unique()) > 990
