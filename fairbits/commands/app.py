@@ -98,18 +98,11 @@ def main() -> None:
                 warnings.showwarning = show
             app()
     except Exception as error:
+        ours, about = isinstance(error, InputError), " ".join(str(error).split())[:300] or "no message"
+        bug = f"unexpected {type(error).__name__}: {about}. This is a bug in fairbits. Please run the command again"
         if debug:
             traceback.print_exception(error)
         else:
-            print(f"fairbits: {_sentence(error)}", file=sys.stderr)
-        raise SystemExit(BAD_INPUT if isinstance(error, InputError) else BUG) from None
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, InputError):
-        return worded(error)
-    about = " ".join(str(error).split())[:300] or "no message"
-    return (
-        f"unexpected {type(error).__name__}: {about}. This is a bug in fairbits. Please run the command again with "
-        "--debug and report what it prints."
-    )
+            sentence = worded(error) if ours else f"{bug} with --debug and report what it prints."
+            print(f"fairbits: {sentence}", file=sys.stderr)
+        raise SystemExit(BAD_INPUT if ours else BUG) from None

@@ -70,15 +70,15 @@ def fetch_data(
         raise InputError(f"{name} comes with fairbits, and --data-home is for mnist. Write it with -o {name}.csv.")
     output = output or Path(f"{name}.csv")
     check_output(output)
-    frame, table = shipped_frame(name)
     with file_errors(output):
-        write_table(output, [frame])
+        write_table(output, [shipped_frame(name)[0]])
+    found = {**_described(name), "output": str(output)}
     if as_json:
-        print(json.dumps({**_described(name), "output": str(output)}))
+        print(json.dumps(found))
         return
-    print(f"{len(frame):,} rows written to {output}. Before you use them:")
-    print(*(f"- {caveat}" for caveat in table.caveats), sep="\n")
-    print(f"Try: fairbits fit {output} --label {table.target_name} --sensitive {table.s.name}")
+    print(f"{found['rows']:,} rows written to {output}. Before you use them:")
+    print(*(f"- {caveat}" for caveat in found["caveats"]), sep="\n")
+    print(f"Try: fairbits fit {output} --label {found['label']} --sensitive {found['sensitive']}")
 
 
 def _described(name: str) -> dict[str, Any]:
@@ -89,7 +89,6 @@ def _described(name: str) -> dict[str, Any]:
         facts = {"rows": 70_000, "label": "the digit", "groups": {}, "caveats": list(CAVEATS)}
         return {"name": "mnist", "how": how, "sensitive": "none; biased_mnist in Python adds colours", **facts}
     frame, table = shipped_frame(name)
-    columns = {"label": table.target_name, "sensitive": str(table.s.name)}
     groups = {str(group): int(n) for group, n in table.s.value_counts().items()}
-    facts = {"rows": len(frame), **columns, "groups": groups, "caveats": list(table.caveats)}
-    return {"name": str(name), "how": "shipped", **facts}
+    facts = {"rows": len(frame), "label": table.target_name, "groups": groups, "caveats": list(table.caveats)}
+    return {"name": str(name), "how": "shipped", "sensitive": str(table.s.name), **facts}

@@ -15,12 +15,12 @@ from fairbits.commands.terminal import AsJson, ShippedTable, advancing
 from fairbits.storage import file_errors
 from fairbits.workflow.option_words import WORDS
 
-COLUMNS = {
-    "one_draw_auc": "AUC ↑",
-    "one_draw_gpa": "GPA ↓",
-    "one_draw_audc": "AUDC ↓",
-    "information": "I(T;S) bits ↓",
-    "auc": "AUC avg.",
+COLUMNS = {  # of the scores: title, and format
+    "one_draw_auc": ("AUC ↑", "{mean:.3f}±{std:.3f}"),
+    "one_draw_gpa": ("GPA ↓", "{mean:.3f}±{std:.3f}"),
+    "one_draw_audc": ("AUDC ↓", "{mean:.3f}±{std:.3f}"),
+    "information": ("I(T;S) bits ↓", "{mean:.4f}±{std:.4f}"),
+    "auc": ("AUC avg.", "{mean:.3f}"),
 }
 Method = StrEnum("Method", ["mi", "bernoulli"])
 
@@ -78,15 +78,10 @@ def path(
 
 def _score_table(summary: Any, folds: int) -> Table:
     table = Table(title=f"Held-out scores, mean ± standard deviation of {folds} folds")
-    for title in ("gamma", *COLUMNS.values()):
+    for title in ("gamma", *(title for title, _ in COLUMNS.values())):
         table.add_column(title, justify="right")
     for gamma, row in summary.iterrows():
-        cells = []
-        for column in COLUMNS:
-            digits = 4 if column == "information" else 3
-            spread = "" if column == "auc" else f"±{row[column, 'std']:.{digits}f}"
-            cells.append(f"{row[column, 'mean']:.{digits}f}{spread}")
-        table.add_row(f"{gamma:.2f}", *cells)
+        table.add_row(f"{gamma:.2f}", *(form.format(**row[name]) for name, (_, form) in COLUMNS.items()))
     return table
 
 

@@ -136,14 +136,11 @@ def attack_intervals(rows: list[Row], ends: list[Row], guessing: float) -> Spec:
 
 def heat_map(frame: pd.DataFrame, framed: str) -> Spec:
     """Draw the information in parts of the code (rows) about columns; so the numbers have room on a narrow page."""
-    cells: list[Row] = [
-        {"bit": bit, "order": order, "about": name, "information": value}
-        for name, column in frame.items()
-        for order, (bit, value) in enumerate(column.items())
-    ]
+    cells = frame.reset_index(names="bit").rename_axis("order").reset_index()
+    rows = cells.melt(["order", "bit"], var_name="about", value_name="information").to_dict("records")
     most = max(1e-9, float(frame.max(axis=None)))
     top = alt.Axis(orient="top", labelAngle=0, labelLimit=alt.ExprRef(f"width / {frame.shape[1]}"), ticks=False)
-    base = _drawn(cells).encode(
+    base = _drawn(rows).encode(
         x=alt.X("about:N", sort=list(frame), title=None, axis=top),
         y=alt.Y("bit:N", sort=alt.EncodingSortField("order"), title=None, axis=alt.Axis(ticks=False)),
         tooltip=_tooltip(("bit", "part", ""), ("about", "about", ""), ("information", "information, bits", ".6f")),

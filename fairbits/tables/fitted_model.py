@@ -74,10 +74,9 @@ class FittedModel:
     def need_code(self) -> None:
         """Raise InputError if the model has no random bits to release."""
         if not hasattr(self.method, "decode"):
-            raise InputError(
-                f"The model in {self.folder} is a {type(self.method).__name__}, which has no random code to release.",
-                remedy="Use a model that `fairbits fit` made.",
-            )
+            model = f"The model in {self.folder} is a {type(self.method).__name__}"
+            remedy = "Use a model that `fairbits fit` made."
+            raise InputError(f"{model}, which has no random code to release.", remedy=remedy)
 
 
 def open_model(path: Path) -> FittedModel:
@@ -221,8 +220,7 @@ def known_groups(model: FittedModel, table: TableFile) -> tuple[pd.DataFrame, np
             known[np.flatnonzero(known)[~crossed]] = False
     if known.mean() < LEAST_KNOWN:
         levels = "; ".join(f"{level.name} as {', '.join(level.labels[:8])}" for level in encoder.levels_)
-        raise InputError(
-            f"Only {int(known.sum())} of {len(known)} rows of {table.path} are of groups the model knows ({levels}).",
-            remedy="Write the groups as they were in its fit.",
-        )
+        few = f"Only {known.sum()} of {len(known)} rows of {table.path}"
+        remedy = "Write the groups as they were in its fit."
+        raise InputError(f"{few} are of groups the model knows ({levels}).", remedy=remedy)
     return s[known].reset_index(drop=True), known, notes

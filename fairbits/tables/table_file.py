@@ -49,17 +49,15 @@ class TableFile:
             raise InputError(f"There is no file {path}.")
         if path.is_dir():
             raise InputError(f"{path} is a folder.", remedy="Name a CSV or Parquet file.")
-        if not path.name.lower().endswith((*TEXT_ENDINGS, *PARQUET_ENDINGS)):
-            endings = ", ".join((*TEXT_ENDINGS, *PARQUET_ENDINGS))
-            raise InputError(f"{path} does not end in any of {endings}.", remedy="Save the table as CSV or Parquet.")
+        endings = (*TEXT_ENDINGS, *PARQUET_ENDINGS)
+        if not path.name.lower().endswith(endings):
+            problem = f"{path} does not end in any of {', '.join(endings)}."
+            raise InputError(problem, remedy="Save the table as CSV or Parquet.")
         self._state = self._look()
         self._parquet = _parquet_file(path) if _is_parquet(path) else None
-        if self._parquet is not None:
-            names = self._parquet.schema_arrow.names
-            self.names, self.notes = [name for name in names if not name.startswith("__index_level_")], []
-        else:
-            form = text_form(path, separator, encoding)
-            self.names, self.notes, self._form = form.names, form.notes, form._asdict()
+        self._form, self.notes = ({}, []) if self._parquet else text_form(path, separator, encoding)
+        stored = self._parquet.schema_arrow.names if self._parquet else []
+        self.names = self._form.get("names") or [name for name in stored if not name.startswith("__index_level_")]
         _check_names(self.names, path)
 
     def has_changed(self) -> bool:
@@ -77,10 +75,10 @@ class TableFile:
     def read(self, columns: Sequence[str] | None = None) -> ReadTable:
         """Return the whole table, or some columns that must be there, with dates and large numbers parsed."""
         wanted = self.names if columns is None else list(columns)
-        if self._parquet is None:
-            (frame,) = self._parsed()
-        else:
+        if self._parquet:
             frame = self._parquet.read(columns=wanted).to_pandas(ignore_metadata=True)
+        else:
+            (frame,) = self._parsed()
         frame = frame[wanted]
         if not len(frame):
             raise InputError(f"{self.path} has column names but no rows.")
@@ -104,7 +102,7 @@ class TableFile:
         Of a CSV, `texts` stay text; `verbatim` columns do, too, and keep words such as NA as they are.
         """
         wanted = list(dict.fromkeys([*columns, *texts, *verbatim]))
-        if self._parquet is not None:
+        if self._parquet:
             for batch in self._parquet.iter_batches(PIECE_ROWS, columns=wanted):
                 yield batch.to_pandas()[wanted]
             return
@@ -119,9 +117,9 @@ class TableFile:
 
         It parses all columns, because only then pandas notices a line that has too many.
         """
-        form = {**self._form, "header": 0, "index_col": False, "low_memory": False}  # part by part, a column is mixed
+        options |= {"iterator": True, "index_col": False, "low_memory": False}  # else a column may become mixed
         try:
-            with pd.read_csv(self.path.absolute(), iterator=True, **form, **options) as frames:
+            with pd.read_csv(self.path.absolute(), **self._form, **options) as frames:
                 yield from frames
         except (pd.errors.ParserError, ValueError, OverflowError) as error:
             first = str(error).strip().splitlines()[0].rstrip(".")
@@ -167,15 +165,11 @@ def check_columns(table: str | Path, names: Sequence[str], wanted: Sequence[str]
 def _check_names(names: list[str], path: Path) -> None:
     twice = pd.Index(names)[pd.Index(names).duplicated()]
     if len(twice):
-        raise InputError(
-            f"{path} has more than one column named {twice[0]!r}.",
-            remedy="Rename or drop one of them. If the first line holds values, put a line of column names above it.",
-        )
+        remedy = "Rename or drop one of them. If the first line holds values, put a line of column names above it."
+        raise InputError(f"{path} has more than one column named {twice[0]!r}.", remedy=remedy)
     if "" in names:
-        raise InputError(
-            f"Column {names.index('') + 1} of {path} has no name.",
-            remedy="Name it, or leave it out of the file. (pandas writes such a column without index=False.)",
-        )
+        remedy = "Name it, or leave it out of the file. (pandas writes such a column without index=False.)"
+        raise InputError(f"Column {names.index('') + 1} of {path} has no name.", remedy=remedy)
     values = [name for name in names if name not in MISSING]
     if names and pd.to_numeric(pd.Series(values), errors="coerce").notna().all():
         raise InputError(f"The first line of {path} holds numbers, not names.", remedy="Put the column names there.")

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from fairbits.errors import InputError
 
@@ -20,8 +20,7 @@ BINARY_STARTS = {b"PK\x03\x04": "an Excel or zip file", b"\xd0\xcf\x11\xe0": "an
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,(\d{1,2}|\d{4,})")  # three digits after a comma may be thousands
 DECIMAL_POINT = re.compile(r"[+-]?\d+\.\d+")
 SNIFFED_LINES = 50
-HEAD_BYTES = 2**18  # looked at to find separator and names; the rest is only known to be text
-BLOCK_BYTES = 2**20
+HEAD_BYTES = 2**18  # the block looked at to find separator and names; the others are only known to be text
 
 
 class TextEncodingError(InputError):
@@ -32,25 +31,11 @@ class SeparatorError(InputError):
     """No character separates the columns of a file."""
 
 
-class TextForm(NamedTuple):
-    """How to cut a text into columns, in the words of `pandas.read_csv`."""
+def text_form(path: Path, separator: str | None, encoding: str | None) -> tuple[dict[str, Any], list[str]]:
+    """Read a text file once, block by block; raise InputError if it is not text.
 
-    encoding: str
-    sep: str
-    names: list[str]
-    decimal: str
-
-    @property
-    def notes(self) -> list[str]:
-        """What is unusual about the file."""
-        if self.sep == ",":
-            return []
-        decimal = ["Numbers have a decimal comma."] * (self.decimal == ",")
-        return [f"Columns are separated by {SEPARATORS.get(self.sep, repr(self.sep))}.", *decimal]
-
-
-def text_form(path: Path, separator: str | None, encoding: str | None) -> TextForm:
-    """Read a text file once, block by block, and return its form; raise InputError if it is not text."""
+    Returns how to cut it into columns, in the words of `pandas.read_csv`, and notes on what is unusual.
+    """
     try:
         with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
             head, encoding = _checked_text(file, path, encoding)
@@ -64,7 +49,12 @@ def text_form(path: Path, separator: str | None, encoding: str | None) -> TextFo
     except csv.Error as error:
         problem = f"The first line of {path} cannot be read: {error}."
         raise InputError(problem, remedy="Look for a quote in it that is never closed.") from None
-    return TextForm(encoding, separator, [name.strip() for name in header], _decimal(head, separator))
+    decimal, notes = _decimal(head, separator), []
+    if separator != ",":
+        notes = [f"Columns are separated by {SEPARATORS.get(separator, repr(separator))}."]
+        notes += ["Numbers have a decimal comma."] * (decimal == ",")
+    names = [name.strip() for name in header]
+    return {"encoding": encoding, "sep": separator, "decimal": decimal, "names": names, "header": 0}, notes
 
 
 def _checked_text(file: BinaryIO | gzip.GzipFile, path: Path, encoding: str | None) -> tuple[str, str]:
@@ -74,7 +64,7 @@ def _checked_text(file: BinaryIO | gzip.GzipFile, path: Path, encoding: str | No
     decoder = codecs.getincrementaldecoder(encoding)()
     wide = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
     head, before = "", 0  # bytes before this block
-    for block in chain([beginning], iter(partial(file.read, BLOCK_BYTES), b""), [b""]):
+    for block in chain([beginning], iter(partial(file.read, HEAD_BYTES), b""), [b""]):
         if not wide and b"\0" in block:
             problem = f"{path} holds binary data, not text (byte {before + block.index(0)} is 0)."
             raise InputError(problem, remedy="Save the table as CSV.")

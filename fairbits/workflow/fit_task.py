@@ -27,7 +27,7 @@ from fairbits.estimators.binary import CollapsedCodeWarning
 from fairbits.estimators.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
 from fairbits.estimators.diagnostics import held_out_scores, information_plane
 from fairbits.estimators.fitting import watch_epochs
-from fairbits.tables.task import Task
+from fairbits.tables.task import MERGE, Task
 from fairbits.workflow.option_words import audit_in_words, worded
 
 TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3
@@ -133,7 +133,9 @@ def fit_task(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about models that nobody will use
         with step("unmitigated"):
-            plain = _plain(task, train, network)
+            X, y, s = task.part(train)
+            plain = make_pipeline(TableEncoder(), VanillaClassifier(**network))
+            plain.fit(X, y, vanillaclassifier__sensitive_features=s)
         with step("audit"):
             X, y, s = task.part(test)
             compared: dict[str, Any] = {"unmitigated": plain, "confidence": options.confidence}
@@ -166,10 +168,8 @@ def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
         for part, rows in parts.items():
             missing = set(values.tolist()) - set(values[rows].tolist())
             if missing:
-                raise InputError(
-                    f"None of the {len(rows):,} {part} rows has {min(map(str, missing))!r} in {name}: it is too rare.",
-                    remedy="Merge it with another value, or leave its rows out.",
-                )
+                absent = f"None of the {len(rows):,} {part} rows has {min(map(str, missing))!r} in {name}"
+                raise InputError(f"{absent}: it is too rare.", remedy=MERGE)
 
 
 def _fit_limits(
@@ -208,12 +208,6 @@ def _certified(task: Task, model: Pipeline, held: np.ndarray, options: FitOption
     return certify(model, X, sensitive_features=s, confidence=options.confidence)
 
 
-def _plain(task: Task, train: np.ndarray, network: dict[str, Any]) -> Pipeline:
-    X, y, s = task.part(train)
-    plain = make_pipeline(TableEncoder(), VanillaClassifier(**network))
-    return plain.fit(X, y, vanillaclassifier__sensitive_features=s)
-
-
 @dataclass(frozen=True)
 class Contest:
     """The rows and settings with which alternatives are trained, and the test rows on which they are scored."""
@@ -249,9 +243,8 @@ class Contest:
         scored = [kept if m is chosen.model else self.scored("BinaryMI", m, self.train) for m in chosen.path]
         if not chosen.tested:  # a fixed gamma
             with step("path"):
-                scored += self.path(
-                    "BinaryMI", [g for g in self.others if g != method.gamma], code_size=method.code_size
-                )
+                others = [gamma for gamma in self.others if gamma != method.gamma]
+                scored += self.path("BinaryMI", others, code_size=method.code_size)
         for name in RIVALS:
             with step(name):
                 scored += self.path(name, self.strengths)

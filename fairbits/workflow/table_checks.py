@@ -168,23 +168,22 @@ def audit_model(
     X, y, s = new.X, None, new.s
     if label is not None:
         labels = _labels(model, table, label)[new.known]
-        has = np.array([value is not None for value in labels])
-        X, y, s = X[has], np.array(list(labels[has]), dtype=model.method.classes_.dtype), s[has]
+        has = labels.notna().to_numpy()
+        X, y, s = X[has], labels[has].to_numpy(model.method.classes_.dtype), s[has]
     found, _ = audit_in_words(model.method, X, y, sensitive_features=s, **options)
     return [found], [*new.notes, *[WORDS["audits"]["not_fresh"]] * new.fitted]
 
 
-def _labels(model: FittedModel, table: TableFile, label: str) -> np.ndarray:
-    """Return the classes of the rows, None where there is none."""
+def _labels(model: FittedModel, table: TableFile, label: str) -> pd.Series:
+    """Return the classes of the rows, missing where there is none."""
     table.check_columns([label])
     classes = {text_of(c): c for c in model.method.classes_.tolist()}
-    texts = [None if pd.isna(value) else text_of(value) for value in table.read([label]).frame[label]]
-    wrong = [text for text in texts if text is not None and text not in classes]
-    if wrong:
-        raise InputError(
-            f"The label {label!r} is {wrong[0][:40]!r} in a row of {table.path}; the model knows {', '.join(classes)}."
-        )
-    return np.array([None if text is None else classes[text] for text in texts], dtype=object)
+    texts = table.read([label]).frame[label].astype(object).map(text_of, na_action="ignore")
+    wrong = texts[texts.notna() & ~texts.isin(classes)]
+    if len(wrong):
+        found = f"The label {label!r} is {wrong.iloc[0][:40]!r} in a row of {table.path}"
+        raise InputError(f"{found}; the model knows {', '.join(classes)}.")
+    return texts.map(classes)
 
 
 def audit_table(
