@@ -10,19 +10,7 @@ from fairbits.report.text_tables import Table, markdown
 
 Record = dict[str, Any]
 
-
-def read_texts(file: Path) -> dict[str, Any]:
-    """Return the texts of a TOML file, without the line breaks inside them."""
-
-    def read(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: read(part) for name, part in value.items()}
-        return tuple(map(read, value)) if isinstance(value, list) else " ".join(value.split())
-
-    return read(tomllib.loads(file.read_text(encoding="utf-8")))
-
-
-TEXTS = read_texts(Path(__file__).parent / "texts.toml")
+TEXTS = tomllib.loads((Path(__file__).parent / "texts.toml").read_text(encoding="utf-8"))
 ASSUMPTIONS = TEXTS["guarantee"]["assumptions"]
 
 

@@ -151,14 +151,14 @@ def fixed(task):
     def warns(name, category, words):
         original = getattr(fitting, name)
 
-        def loud(*arguments):
+        def loud(*arguments, **options):
             warnings.warn(words, category, stacklevel=2)
-            return original(*arguments)
+            return original(*arguments, **options)
 
         patch.setattr(fitting, name, loud)
 
     with pytest.MonkeyPatch.context() as patch:
-        warns("_plain", SaturatedPenaltyWarning, "of the unmitigated model")
+        warns("VanillaClassifier", SaturatedPenaltyWarning, "of the unmitigated model")
         warns("_fit_gamma", VanishedClassWarning, "of the training rows")
         warns("_fit_gamma", SaturatedPenaltyWarning, "of the chosen model")
         return fit_task(task, FitOptions(gamma=0.2, **BRIEF), **PATHS)

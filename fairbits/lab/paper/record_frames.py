@@ -14,10 +14,9 @@ from scipy.stats import rankdata, t
 
 from fairbits.metrics import paper_objective
 from fairbits.report.text_tables import Table
-from fairbits.report.wording import read_texts
 
 HERE = Path(__file__).parent
-NOTES = read_texts(HERE / "notes.toml")
+NOTES = tomllib.loads((HERE / "notes.toml").read_text(encoding="utf-8"))
 PUBLISHED = tomllib.loads((HERE / "published.toml").read_text(encoding="utf-8"))
 REFERENCES = ("constant", "logistic regression")
 ONE_DRAW = ", one draw"  # after the name of a method: how the paper predicts
