@@ -15,10 +15,10 @@ from fairbits.estimators.debiased import DebiasedMIClassifier as DebiasedMIClass
 from fairbits.estimators.fitting import fit_stack as fit_stack
 from fairbits.estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning
-from fairbits.estimators.settings import check_settings as check_settings
-from fairbits.estimators.settings import search_ranges as search_ranges
-from fairbits.estimators.settings import setting as setting
-from fairbits.estimators.settings import tunable as tunable
 from fairbits.estimators.tradeoff_path import TradeoffPath as TradeoffPath
 from fairbits.estimators.vanilla import VanillaClassifier as VanillaClassifier
+from fairbits.settings import check_settings as check_settings
+from fairbits.settings import search_ranges as search_ranges
+from fairbits.settings import setting as setting
+from fairbits.settings import tunable as tunable
 from fairbits.training import Schedule as Schedule

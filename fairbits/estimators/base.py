@@ -17,9 +17,9 @@ from fairbits.encoding import GroupEncoder, take_rows
 from fairbits.errors import InputWarning
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import read_numbers
-from fairbits.estimators.settings import layer_sizes, schedule_fields, setting, torch_device, tunable
 from fairbits.information import weigh_groups
 from fairbits.nn import Inputs
+from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch, Schedule
 
 PREDICTION_ROWS = 16_384  # rows predicted at a time
@@ -56,6 +56,21 @@ def add_cells(values: Iterable[Tensor], cells: Iterable[tuple]) -> Tensor:
     return reduce(torch.add, (share * value for value, (_, share) in zip(values, cells, strict=True)))
 
 
+def torch_device(value: Any) -> str | None:
+    """Return what is wrong with the name of a device, or None."""
+    try:
+        torch.empty(0, device=value)
+    except (RuntimeError, TypeError, AssertionError) as error:
+        return f"is not a device that torch can use here ({str(error).splitlines()[0]}); 'cpu' always is"
+    return None
+
+
+def known_schedule(value: Any) -> str | None:
+    """Return what is wrong with a schedule, or None; it has checked its own settings."""
+    fits = value is None or isinstance(value, Schedule)
+    return None if fits else "must be a Schedule, such as Schedule(patience=10), or None for the method's own"
+
+
 @dataclass_transform(kw_only_default=True)
 class _Settings:
     """Makes the annotated settings of every subclass its constructor's keyword arguments."""
@@ -89,7 +104,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
     weight_decay: float = tunable(0.0, 0.0, 0.1, at_least=0)
     batch_size: int = setting(256, at_least=1, whole=True)
     max_epochs: int = setting(100, at_least=1, whole=True)
-    schedule: Schedule | None = setting(None, check=schedule_fields)
+    schedule: Schedule | None = setting(None, check=known_schedule)
     groups: str | GroupEncoder = "intersection"
     device: str = setting("cpu", check=torch_device)
     verbose: bool = False

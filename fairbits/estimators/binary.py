@@ -13,7 +13,6 @@ from fairbits.certificate import Certificate, Release, certify
 from fairbits.certificate.releasing import system_uniforms
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.base import InvariantClassifier, add_cells, log_softmax, softmax, weigh_cells
-from fairbits.estimators.settings import setting, tunable
 from fairbits.information import (
     WeighedGroups,
     binary_entropy,
@@ -28,6 +27,7 @@ from fairbits.information import (
 from fairbits.information.sampling import code_information
 from fairbits.information.words import EXACT_BITS
 from fairbits.nn import CodeNet, Inputs, RunningInformation, draw_bits
+from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 VALIDATION_DRAWS = 16  # of a code too wide for the exact expectation

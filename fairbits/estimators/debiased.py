@@ -9,8 +9,8 @@ from torch import Tensor
 from fairbits.errors import InputError
 from fairbits.estimators.base import log_softmax, weigh_cells
 from fairbits.estimators.binary import VALIDATION_DRAWS, BinaryBernoulliClassifier, BinaryMIClassifier, CodeClassifier
-from fairbits.estimators.settings import setting
 from fairbits.nn import CodeNet
+from fairbits.settings import setting
 from fairbits.training import Batch, joint_groups
 
 REBALANCE = ("none", "prior", "independent", "balanced", "prior+independent", "prior+balanced")

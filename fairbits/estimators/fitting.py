@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 
 from fairbits.errors import InputError
 from fairbits.estimators.inputs import Table, read_table
-from fairbits.estimators.settings import check_settings
 from fairbits.metrics import paper_objective
 from fairbits.metrics.gaps import prediction_scores
+from fairbits.settings import check_settings
 from fairbits.training import Opponent, Replica, TrainingData, TrainingPlan, split_rows, train
 
 MIN_VALIDATION_ROWS = 10

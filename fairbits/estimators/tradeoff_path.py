@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from fairbits.errors import InputError
 from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
 from fairbits.estimators.fitting import OnEpoch, fit_stack
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning, new_group_encoder
+from fairbits.settings import check_settings, setting
 
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
@@ -43,7 +43,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
     estimator: Any
     gammas: Sequence[float] = GAMMAS
     _: KW_ONLY
-    cv: int = 3
+    cv: int = setting(3, at_least=2, whole=True)
     random_state: Any = 0
     on_epoch: OnEpoch | None = None
 
@@ -84,6 +84,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
         return self.scores_.drop(columns="fold").groupby("gamma").agg(["mean", "std"])
 
     def _check(self, sensitive_features: Any) -> None:
+        check_settings(self)
         if "gamma" not in getattr(self.estimator, "stacked_settings", ()):
             raise InputError(
                 f"estimator={self.estimator!r} has no gamma to vary; pass a method with one, such as "
@@ -91,7 +92,5 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
             )
         if not isinstance(self.gammas, (Sequence, np.ndarray)) or not len(self.gammas):
             raise InputError(f"gammas={self.gammas!r} must be a list of the weights to try, such as [0.1, 0.3, 0.5].")
-        if not isinstance(self.cv, Integral) or self.cv < 2:
-            raise InputError(f"cv={self.cv!r} must be a whole number of at least 2 folds.")
         if sensitive_features is None:
             raise InputError("sensitive_features is None; a trade-off needs the columns to protect.")

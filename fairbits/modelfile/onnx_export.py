@@ -6,6 +6,7 @@ import json
 import logging
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -113,8 +114,9 @@ def _description(estimator: Any, encoder: TableEncoder | None, files: list[str])
     names: Any = columns if encoder is None else [str(name) for name in encoder.get_feature_names_out()]
     table = None
     if encoder is not None:
-        learnt = zip(columns, encoder.state()["features"], strict=True)
-        table = {"recipe": RECIPE, "columns": [{"name": n, **(f or {"kind": "dropped"})} for n, f in learnt]}
+        learnt = [{"kind": "dropped"} if feature is None else asdict(feature) for feature in encoder.features_]
+        named = [{"name": name, **feature} for name, feature in zip(columns, learnt, strict=True)]
+        table = {"recipe": RECIPE, "columns": named}
     shape = ["n", *estimator.input_shape_]
     described = {
         "fairbits": fairbits.__version__,

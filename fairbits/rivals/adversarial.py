@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from fairbits.estimators.base import log_softmax, weigh_cells
-from fairbits.estimators.settings import layer_sizes, setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups
 from fairbits.nn import HiddenOutput, Inputs, dense_layers, feature_layers
+from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch
 
 RIDGE = 1e-3  # of the linear probe, relative to the variance of a unit

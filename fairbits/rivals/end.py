@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.settings import tunable
 from fairbits.training import Batch
 
 

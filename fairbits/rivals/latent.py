@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from fairbits.estimators.base import InvariantClassifier, weigh_cells
-from fairbits.estimators.settings import setting
 from fairbits.information import WeighedGroups
 from fairbits.nn.layers import dense_layers
+from fairbits.settings import setting
 from fairbits.training import Batch
 
 LOG_VARIANCES = (-6.0, 4.0)  # limits of every normal a network gives, which keep exponentials and their gradients small

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
 from fairbits.estimators.debiased import log_label_shares
-from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.settings import tunable
 from fairbits.training import Batch, Schedule, joint_groups
 
 

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from fairbits.estimators.base import InvariantClassifier, log_softmax, weigh_cells
-from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs
 from fairbits.rivals.group_columns import flat_columns, n_columns
 from fairbits.rivals.latent import added, mean_over_pairs
+from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 

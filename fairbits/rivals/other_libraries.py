@@ -15,8 +15,8 @@ from torch import nn
 
 from fairbits.errors import InputError
 from fairbits.estimators import setting
-from fairbits.estimators.settings import layer_sizes
 from fairbits.rivals.adapter import ComparedClassifier, base_learner, both, one_draw, optional_import
+from fairbits.settings import layer_sizes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.settings import setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.nn import HiddenOutput, Inputs
 from fairbits.nn.layers import ConvolutionalFeatures
 from fairbits.rivals.hsic import gaussian_kernel, hsic
+from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 

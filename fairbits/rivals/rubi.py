@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.rivals.group_columns import indicators
 from fairbits.rivals.learned_mixin import base_rates, what_groups_say
+from fairbits.settings import tunable
 from fairbits.training import Batch, Schedule
 
 

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs, feature_layers
 from fairbits.rivals.group_columns import GroupCells, flat_columns, indicators, n_columns
 from fairbits.rivals.latent import LatentClassifier, NormalLayers, added, divergence, mean_over_pairs
+from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 

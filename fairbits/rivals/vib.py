@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.settings import tunable
 from fairbits.nn import Inputs, feature_layers
 from fairbits.rivals.group_columns import flat_columns, indicators, n_columns
 from fairbits.rivals.latent import LatentClassifier, Normal, NormalLayers, divergence
+from fairbits.settings import tunable
 from fairbits.training import Batch
 
 
