@@ -20,7 +20,7 @@ from fairbits.estimators.inputs import read_numbers
 from fairbits.information import weigh_groups
 from fairbits.nn import Inputs
 from fairbits.settings import layer_sizes, setting, tunable
-from fairbits.training import Batch, Schedule
+from fairbits.training import Batch, Opponent, Schedule
 
 PREDICTION_ROWS = 16_384  # rows predicted at a time
 CONCERNED_ROWS = 10_000  # rows of a fit that its concerns are judged by
@@ -120,8 +120,8 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
     # ------------------------------------------------------------------ what a method defines
 
     @property
-    def opponent(self) -> str | None:
-        """A part of the network that is trained in turn on `opponent_loss`, by the settings `opponent_...`."""
+    def opponent(self) -> Opponent | None:
+        """A part of the network that is trained in turn, on a loss of its own."""
         return None
 
     @property
@@ -156,10 +156,6 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         """
         cross_entropy = self.cross_entropy(log_softmax(net(batch.x, batch.noise).logits), batch)
         return {"total": cross_entropy, "cross_entropy": cross_entropy}
-
-    def opponent_loss(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the terms of the opponent's own loss, like `loss`."""
-        raise NotImplementedError(f"{type(self).__name__} does not define its opponent's loss.")
 
     def evaluate(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the terms of a full pass over validation rows; the loss itself unless a method knows better."""

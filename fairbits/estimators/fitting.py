@@ -18,7 +18,7 @@ from fairbits.estimators.inputs import Table, read_table
 from fairbits.metrics import paper_objective
 from fairbits.metrics.gaps import prediction_scores
 from fairbits.settings import check_settings
-from fairbits.training import Opponent, Replica, TrainingData, TrainingPlan, split_rows, train
+from fairbits.training import Replica, TrainingData, TrainingPlan, split_rows, train
 
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]
@@ -169,17 +169,9 @@ def _plan(first: Any, table: Table, replicas: list[Replica]) -> TrainingPlan:
         for replica in replicas:
             _check_paper(table, replica.validation.numpy())
         select["paper"] = partial(_paper_loss, table)
-    opponent = None
-    if first.opponent is not None:
-        opponent = Opponent(part=first.opponent, loss=first.opponent_loss, steps=first.opponent_steps)
-    same = {name: getattr(first, name) for name in ("loss", "evaluate", "prepare", "batch_size", "max_epochs")}
-    return TrainingPlan(
-        **same,
-        schedule=first.training,
-        select=select[first.training.selection],
-        opponent=opponent,
-        balanced_rows=first.balanced_rows,
-    )
+    names = ("loss", "evaluate", "prepare", "batch_size", "max_epochs", "opponent", "balanced_rows")
+    own = {name: getattr(first, name) for name in names}
+    return TrainingPlan(**own, schedule=first.training, select=select[first.training.selection])
 
 
 def _check_paper(table: Table, rows: np.ndarray) -> None:

@@ -107,7 +107,7 @@ def _read_groups(estimator: Any, X, sensitive, n: int, used: np.ndarray) -> tupl
     encoder = new_group_encoder(estimator.groups).fit(columns)
     found = sensitive_in_table(X, sensitive) if getattr(X, "ndim", 2) == 2 else []  # polars has no ndim
     if found:
-        problem = f"A sensitive feature is among the inputs: {'; '.join(map(str, found))}."
+        problem = f"A sensitive feature is among the inputs: {'; '.join(found)}."
         overlap = SensitiveFeatureInXWarning(problem, remedy="Drop it from X, unless you want the model to see it.")
         warnings.warn(overlap, stacklevel=5)
     own = encoder.transform(columns)

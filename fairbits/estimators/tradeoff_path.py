@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from fairbits.encoding import BinnedSensitiveFeaturesWarning
+from fairbits.encoding import BinnedSensitiveFeaturesWarning, take_rows
 from fairbits.errors import InputError
 from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
 from fairbits.estimators.fitting import OnEpoch, fit_stack
@@ -67,7 +66,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
             fit_stack(list(chain(*models)), X, y, **data, rows=rows, on_epoch=self._half(1))
         self.estimators_ = estimators
         self.scores_ = pd.DataFrame(
-            {"gamma": gamma, "fold": fold, **held_out_scores(model, _safe_indexing(X, test), labels[test], s[test])}
+            {"gamma": gamma, "fold": fold, **held_out_scores(model, take_rows(X, test), labels[test], s[test])}
             for fold, (_, test) in enumerate(folds)
             for gamma, model in zip(self.gammas, models[fold], strict=True)
         )
