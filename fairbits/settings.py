@@ -22,7 +22,7 @@ class SearchRange(NamedTuple):
 
 
 def setting(default: Any, *, search: SearchRange | None = None, **limits: Any) -> Any:
-    """Declare a setting with limits: see `complaint`."""
+    """Declare a setting with limits: at_least, at_most, above, below, one_of, whole, optional, check (-> complaint)."""
     return dataclasses.field(default=default, metadata={"limits": limits, "search": search})
 
 
@@ -39,9 +39,6 @@ def layer_sizes(value: Any) -> str | None:
 
 def complaint(value: Any, *, one_of=None, whole=False, optional=False, check=None, **bounds: float) -> str | None:
     """Return what a value should be, or None if it keeps its limits.
-
-    These are `one_of` some values, or a number, `whole` or not, `optional` if None will do, with the bounds at_least,
-    at_most, above and below; or whatever `check` (value -> complaint) says.
 
     >>> complaint(0, at_least=1, whole=True)
     'must be a whole number at least 1'

@@ -203,7 +203,7 @@ class GroupEncoder:
     columns_ : list of str, the sensitive columns.
     names_ : list of lists of str, group names per coded column ("intersection" has one coded column).
     sizes_ : list of lists of int, rows per group in fit.
-    bins_ : dict, binned column -> edges.
+    levels_ : list, what was learnt per sensitive column: name, labels, and edges if its numbers were binned.
 
     Examples
     --------
@@ -254,10 +254,6 @@ class GroupEncoder:
     @property
     def columns_(self) -> list[str]:
         return [level.name for level in self.levels_]
-
-    @property
-    def bins_(self) -> dict[str, list[float]]:
-        return {level.name: level.edges for level in self.levels_ if level.edges is not None}
 
     @property
     def names_(self) -> list[list[str]]:

@@ -20,7 +20,7 @@ ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it modulo 2^64 keeps diffe
 
 
 def sensitive_in_table(X: Any, sensitive_features: Any) -> list[str]:
-    """Say which columns of X are named as, one-to-one with, or mark one value of a sensitive column.
+    """Return a sentence for each column of X that is named as, one-to-one with, or marks a value of a sensitive one.
 
     Columns without names are called by their position; missing values count as a value. A sensitive column that hardly
     repeats is one-to-one with every other such column: of these only numbers in the same or reverse order count.

@@ -4,12 +4,12 @@ from fairbits.estimators.base import InvariantClassifier as InvariantClassifier
 from fairbits.estimators.base import VanishedClassWarning as VanishedClassWarning
 from fairbits.estimators.binary import BinaryBernoulliClassifier as BinaryBernoulliClassifier
 from fairbits.estimators.binary import BinaryMIClassifier as BinaryMIClassifier
-from fairbits.estimators.binary import CodeClassifier as CodeClassifier
-from fairbits.estimators.binary import CollapsedCodeWarning as CollapsedCodeWarning
 from fairbits.estimators.binary import SaturatedPenaltyWarning as SaturatedPenaltyWarning
 from fairbits.estimators.certified import CertifiedClassifier as CertifiedClassifier
 from fairbits.estimators.certified import NotCertifiedError as NotCertifiedError
-from fairbits.estimators.coarse import fit_coarse_code as fit_coarse_code
+from fairbits.estimators.codes import CodeClassifier as CodeClassifier
+from fairbits.estimators.codes import CollapsedCodeWarning as CollapsedCodeWarning
+from fairbits.estimators.codes import fit_coarse_code as fit_coarse_code
 from fairbits.estimators.debiased import DebiasedBernoulliClassifier as DebiasedBernoulliClassifier
 from fairbits.estimators.debiased import DebiasedMIClassifier as DebiasedMIClassifier
 from fairbits.estimators.fitting import fit_stack as fit_stack

@@ -183,8 +183,8 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         unlabelled : a value of y that marks rows without a label, such as -1; they count in the leakage only. With the
             domain as sensitive feature this is domain adaptation: the target's labels are not needed
         """
-        optional = {"sample_weight": sample_weight, "unlabelled": unlabelled}
-        fit_stack([self], X, y, sensitive_features=sensitive_features, **optional)
+        given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight, "unlabelled": unlabelled}
+        fit_stack([self], X, y, **given)
         parts, n = (X, y, sensitive_features), len(np.asarray(y))
         if n > CONCERNED_ROWS:
             some = np.linspace(0, n - 1, CONCERNED_ROWS).astype(np.int64)
@@ -241,9 +241,6 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
             y, weight = y.clamp(min=0), labelled / labelled.sum().clamp(min=torch.finfo(weight.dtype).tiny)
         own = log_probabilities.mT.gather(-2, y.unsqueeze(-2)).squeeze(-2)
         return weight @ own / -math.log(2)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "net_")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

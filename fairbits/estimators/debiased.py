@@ -8,7 +8,8 @@ from torch import Tensor
 
 from fairbits.errors import InputError
 from fairbits.estimators.base import log_softmax, weigh_cells
-from fairbits.estimators.binary import VALIDATION_DRAWS, BinaryBernoulliClassifier, BinaryMIClassifier, CodeClassifier
+from fairbits.estimators.binary import BinaryBernoulliClassifier, BinaryMIClassifier
+from fairbits.estimators.codes import VALIDATION_DRAWS, CodeClassifier
 from fairbits.nn import CodeNet
 from fairbits.settings import setting
 from fairbits.training import Batch, joint_groups
@@ -69,7 +70,7 @@ class DebiasedCode(CodeClassifier):
             theta, logits, measured = out.theta[len(batch.y) :], out.logits[: len(batch.y)], batch.extra
         else:
             (theta, _, logits), measured = net(batch.x, batch.noise), batch
-        cells = self.validation_cells(net, batch) if self.rebalance.endswith("independent") else measured.prepared
+        cells = self._independent_cells(net, batch) if self.rebalance.endswith("independent") else measured.prepared
         logits = self._corrected(net, logits, batch.s)
         return self.objective(net, batch, scalars, theta, logits, cells, measured.noise)
 
@@ -79,10 +80,13 @@ class DebiasedCode(CodeClassifier):
         logits = net.head(net.fixed_codes(theta, VALIDATION_DRAWS))
         return log_softmax(self._corrected(net, logits, batch.s)).mean(0)
 
-    def validation_cells(self, net: CodeNet, batch: Batch) -> tuple[tuple, ...]:
+    def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        if self.reweighs:
+            batch = batch._replace(prepared=self._independent_cells(net, batch))
+        return super().evaluate(net, batch, scalars)
+
+    def _independent_cells(self, net: CodeNet, batch: Batch) -> tuple[tuple, ...]:
         """Weigh the groups like `prepare`, by weights that make S and the label independent."""
-        if not self.reweighs:
-            return batch.prepared
         cells: list[tuple] = []
         for column, size in enumerate(self.group_sizes):
             s = batch.s[..., column : column + 1]

@@ -109,8 +109,8 @@ def _parts(rows: Any, count: int, table: Table) -> Iterator[np.ndarray]:
     for i, part in enumerate(rows):
         part = np.flatnonzero(part) if np.asarray(part).dtype == bool else np.asarray(part)
         whole = part.ndim == 1 and len(part) and np.issubdtype(part.dtype, np.integer)
-        if not whole or part.min() < 0 or part.max() >= table.n_source or len(np.unique(part)) < len(part):
-            raise InputError(f"rows[{i}] must be distinct row numbers from 0 to {table.n_source - 1}, at least one.")
+        if not whole or part.min() < 0 or part.max() >= len(table.hashes) or len(np.unique(part)) < len(part):
+            raise InputError(f"rows[{i}] must be distinct row numbers from 0 to {len(table.hashes) - 1}, at least one.")
         own = np.flatnonzero(np.isin(table.source, part))
         labels = table.y[own]
         if len(np.unique(labels[labels >= 0])) < 2 or any(len(np.unique(column)) < 2 for column in table.s[own].T):

@@ -37,7 +37,6 @@ class Table:
     s: np.ndarray  # (n, columns) group index; no columns without sensitive features
     weight: np.ndarray  # (n,) float32, mean 1
     source: np.ndarray  # (n,) the user's row
-    n_source: int  # rows the user passed
     classes: np.ndarray
     group_encoder: GroupEncoder | None
     hashes: np.ndarray  # of the user's rows, to recognise them
@@ -67,7 +66,7 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight, unlabell
     encoder, s = _read_groups(estimator, table, sensitive_features, len(X), np.unique(source))
     order = _canonical_order(X[source], number, s[source], weight)
     kept, marks = source[order], (row_hashes(X), index_hashes(original))
-    return Table(X[kept], number[order], s[kept], weight[order], kept, len(X), classes, encoder, *marks)
+    return Table(X[kept], number[order], s[kept], weight[order], kept, classes, encoder, *marks)
 
 
 def read_numbers(estimator: Any, X, y="no_validation", **options: Any):

@@ -117,7 +117,7 @@ def test_numbers_are_binned_with_a_warning():
     said = caught[0].message
     assert (said.column, said.distinct, said.labels[0]) == ("age", 80, "[17, 37)")
     assert encoder.names_ == [["age in [17, 37)", "age in [37, 57)", "age in [57, 77)", "age in [77, 96]"]]
-    assert encoder.bins_ == {"age": [17, 37, 57, 77, 96]}
+    assert encoder.levels_[0].edges == [17, 37, 57, 77, 96]
     assert encoder.sizes_ == [[20, 20, 20, 20]]
     assert encoder.transform([36, 37, 5, 200]).tolist() == [
         [0],
@@ -187,7 +187,7 @@ def test_round_trip_through_json(groups):
     written = plain(describe(encoder))
     again = GroupsState.model_validate_json(json.dumps(written, allow_nan=False)).build(None)
     np.testing.assert_array_equal(again.transform(s), encoder.transform(s))
-    assert (again.names_, again.bins_, again.columns_) == (encoder.names_, encoder.bins_, encoder.columns_)
+    assert (again.names_, again.levels_, again.columns_) == (encoder.names_, encoder.levels_, encoder.columns_)
     assert plain(describe(again)) == written
 
 
