@@ -16,12 +16,14 @@ from fairbits.tables.task import Task
 from fairbits.workflow.fit_task import Fit, FitOptions
 
 SCORE_BINS = 20
-FEWEST_SHOWN = 10  # rows of a group whose scores are recorded; those of fewer would show single people
 PIECE = 50_000  # rows
 
 
-def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[str, Any]:
-    """Return all that is known of a fit to the table `source` as plain lists, numbers and texts."""
+def fit_record(fit: Fit, task: Task, options: FitOptions, source: str, *, fewest_shown: int = 10) -> dict[str, Any]:
+    """Return all that is known of a fit to the table `source` as plain lists, numbers and texts.
+
+    The scores of groups of fewer rows than `fewest_shown` are left out: they would show single people.
+    """
     encoder, method = fit.model[:-1], fit.model[-1]
     X, y, s = task.part(fit.test)
     Z = encoder.transform(X)
@@ -63,7 +65,7 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str) -> dict[s
         "alternatives": [asdict(scored) for scored in fit.alternatives],
         "tested": fit.tested,
         "bits": bits,
-        "scores_by_group": [found for found in counts if sum(found["counts"]) >= FEWEST_SHOWN],
+        "scores_by_group": [found for found in counts if sum(found["counts"]) >= fewest_shown],
         "history": method.history_,
         "best_epoch": method.best_epoch_,
         "plane": fit.plane,

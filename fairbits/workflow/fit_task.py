@@ -35,7 +35,6 @@ SEED = 0  # of the split; the draws of a model never have one
 RIVALS = ("Parity", "HSIC")
 STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the rivals
 PATH = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # gammas to compare with a fixed one
-MOST_ROWS = 20_000  # that a model trains on for comparison only
 STEPS = ("training", "unmitigated", "audit", "path", *RIVALS, "references", "plane")
 OnStep = Callable[[int, int, str, float], None]  # (steps done, all steps, name of this one, share of it that is done)
 
@@ -97,8 +96,20 @@ class Fit(Chosen):
         return self.refusal is None
 
 
-def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None) -> Fit:
-    """Split the rows, fit, certify, audit on the test rows, and compare."""
+def fit_task(
+    task: Task,
+    options: FitOptions,
+    on_step: OnStep = lambda *_: None,
+    *,
+    gammas: tuple[float, ...] = GAMMAS,
+    strengths: tuple[float, ...] = STRENGTHS,
+    others: tuple[float, ...] = PATH,
+) -> Fit:
+    """Split the rows, fit, certify, audit on the test rows, and compare.
+
+    `gammas` are the weights of the penalty to choose from, `strengths` those of the rivals' penalties, `others` those
+    that a fixed gamma is compared with.
+    """
     steps = [name for name in STEPS if name != "path" or options.gamma is not None]
 
     @contextmanager
@@ -116,7 +127,7 @@ def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None)
         warnings.simplefilter("always")
         method = make_pipeline(TableEncoder(), BinaryMIClassifier(code_size=options.code_size, **network))
         if options.gamma is None:
-            chosen = _fit_limits(task, method, rows, held, options)
+            chosen = _fit_limits(task, method, rows, held, options, gammas)
         else:
             chosen = _fit_gamma(task, method, train, held, options)
     with warnings.catch_warnings():
@@ -128,7 +139,7 @@ def fit_task(task: Task, options: FitOptions, on_step: OnStep = lambda *_: None)
             compared: dict[str, Any] = {"unmitigated": plain, "confidence": options.confidence}
             found, audited = audit_in_words(chosen.model, X, y, sensitive_features=s, **compared)
         any_size = {**network, "groups": GroupEncoder(groups=task.groups, min_group_size=1)}
-        contest = Contest(task, train, test, any_size, options.confidence)
+        contest = Contest(task, train, test, any_size, options.confidence, strengths, others)
         scored = contest.alternatives(chosen, plain, found, step)
         with step("plane"):
             plane = contest.plane(chosen.model[-1])
@@ -161,14 +172,16 @@ def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
                 )
 
 
-def _fit_limits(task: Task, method: Pipeline, rows: np.ndarray, held: np.ndarray, options: FitOptions) -> Chosen:
+def _fit_limits(
+    task: Task, method: Pipeline, rows: np.ndarray, held: np.ndarray, options: FitOptions, gammas: tuple[float, ...]
+) -> Chosen:
     """Keep the most accurate model that the calibration rows certify, or the safest one, uncertified."""
     model = CertifiedClassifier(
         method,
         max_disparity=options.max_disparity,
         max_information=options.max_information,
         confidence=options.confidence,
-        gammas=GAMMAS,
+        gammas=gammas,
         calibration_fraction=CALIBRATION_FRACTION,  # it splits the rows again, in the same way
         random_state=SEED,
     )
@@ -210,6 +223,9 @@ class Contest:
     test: np.ndarray
     settings: dict[str, Any]  # that all networks share
     confidence: float = 0.95  # of the intervals of scores
+    strengths: tuple[float, ...] = STRENGTHS
+    others: tuple[float, ...] = PATH
+    most_rows: int = 20_000  # that a model trains on for comparison only
 
     @cached_property
     def groups(self) -> np.ndarray:
@@ -220,9 +236,9 @@ class Contest:
     def few(self) -> np.ndarray:
         """Training rows, which are in random order: not too many, unless a label or a group would be missing."""
         cells = np.column_stack([np.unique(self.task.y, return_inverse=True)[1], self.groups])
-        few, everything = (cells[rows] for rows in (self.train[:MOST_ROWS], self.train))
+        few, everything = (cells[rows] for rows in (self.train[: self.most_rows], self.train))
         complete = all(len(np.unique(a)) == len(np.unique(b)) for a, b in zip(few.T, everything.T, strict=True))
-        return self.train[:MOST_ROWS] if complete else self.train
+        return self.train[: self.most_rows] if complete else self.train
 
     def alternatives(
         self, chosen: Chosen, plain: Pipeline, found: Audit, step: Callable[[str], AbstractContextManager[None]]
@@ -233,10 +249,12 @@ class Contest:
         scored = [kept if m is chosen.model else self.scored("BinaryMI", m, self.train) for m in chosen.path]
         if not chosen.tested:  # a fixed gamma
             with step("path"):
-                scored += self.path("BinaryMI", [g for g in PATH if g != method.gamma], code_size=method.code_size)
+                scored += self.path(
+                    "BinaryMI", [g for g in self.others if g != method.gamma], code_size=method.code_size
+                )
         for name in RIVALS:
             with step(name):
-                scored += self.path(name, STRENGTHS)
+                scored += self.path(name, self.strengths)
         with step("references"):
             X, y, _ = self.task.part(self.train)
             models = {"logistic regression": LogisticRegression(max_iter=2000), "constant": DummyClassifier()}

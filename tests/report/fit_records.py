@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from fairbits.auditing import audit
 from fairbits.tables.task import make_task
@@ -35,11 +34,7 @@ def small_record(**options):
     """Return the record of a fit of a few epochs, as it is read from a file."""
     task = make_task(small_table(), "paid", [EVIL, "age"], n_bins=2)
     asked = fitting.FitOptions(**({"max_disparity": 0.9} | options), code_size=3, max_epochs=2)
-    short = {"GAMMAS": (0.0, 0.5, 0.9), "STRENGTHS": (0.1, 0.9), "PATH": (0.0, 0.9)}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, values in short.items():
-            patch.setattr(fitting, name, values)
-        fit = fitting.fit_task(task, asked)
+    fit = fitting.fit_task(task, asked, gammas=(0.0, 0.5, 0.9), strengths=(0.1, 0.9), others=(0.0, 0.9))
     record = fit_record(fit, task, asked, f"{EVIL}.csv")
     return json.loads(json.dumps(record, allow_nan=False))
 

@@ -11,21 +11,13 @@ import pytest
 from fairbits.estimators import SaturatedPenaltyWarning, Schedule, VanishedClassWarning
 from fairbits.report.wording import ASSUMPTIONS, at_least, at_most, model_card, summary, verdict
 from fairbits.tables.task import make_task
-from fairbits.workflow import fit_record as recording
 from fairbits.workflow import fit_task as fitting
 from fairbits.workflow.fit_record import fit_record
 from fairbits.workflow.fit_task import STEPS, Contest, FitOptions, fit_task
 
 BRIEF = {"code_size": 3, "max_epochs": 3}
 STRENGTHS, OTHERS = (0.1, 0.9), (0.0, 0.5)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _short_paths():
-    with pytest.MonkeyPatch.context() as patch:
-        for name, values in {"GAMMAS": (0.0, 0.9), "STRENGTHS": STRENGTHS, "PATH": OTHERS}.items():
-            patch.setattr(fitting, name, values)
-        yield
+PATHS = {"gammas": (0.0, 0.9), "strengths": STRENGTHS, "others": OTHERS}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +43,7 @@ def task():
 def certified(task):
     steps = []
     options = FitOptions(max_disparity=0.9, **BRIEF)
-    fit = fit_task(task, options, lambda *step: steps.append(step))
+    fit = fit_task(task, options, lambda *step: steps.append(step), **PATHS)
     return fit, options, steps
 
 
@@ -117,13 +109,12 @@ def test_the_plane_is_of_the_kept_setting(certified):
         assert -1e-6 <= epoch["about_s"] <= epoch["about_x"] + 1e-6
 
 
-def test_models_for_comparison_train_on_few_rows_unless_a_group_would_be_missing(task, monkeypatch):
-    monkeypatch.setattr(fitting, "MOST_ROWS", 500)
+def test_models_for_comparison_train_on_few_rows_unless_a_group_would_be_missing(task):
     train, test = np.arange(2400), np.arange(2400, 3000)
-    contest = Contest(task, train, test, {"max_epochs": 2, "schedule": Schedule(min_steps=0)})
+    contest = Contest(task, train, test, {"max_epochs": 2, "schedule": Schedule(min_steps=0)}, most_rows=500)
     assert {scored.rows for scored in contest.path("Parity", STRENGTHS)} == {500}
     rare = dataclasses.replace(task, s=task.s.assign(race=np.where(np.arange(3000) % 2399 == 1500, "r", task.s.race)))
-    assert len(Contest(rare, train, test, {}).few) == 2400
+    assert len(Contest(rare, train, test, {}, most_rows=500).few) == 2400
 
 
 def test_a_sensitive_number_has_as_many_groups_as_were_asked_for(task):
@@ -145,7 +136,7 @@ def test_a_part_without_a_class_or_a_group_is_told_before_training(task):
 
 
 def test_an_impossible_limit_is_refused_with_the_safest_model(task):
-    fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF))
+    fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF), **PATHS)
     assert not fit.certified
     assert "No model could be certified to a disparity of at most 0.001" in fit.refusal
     assert fit.certificate.promise is None
@@ -170,7 +161,7 @@ def fixed(task):
         warns("_plain", SaturatedPenaltyWarning, "of the unmitigated model")
         warns("_fit_gamma", VanishedClassWarning, "of the training rows")
         warns("_fit_gamma", SaturatedPenaltyWarning, "of the chosen model")
-        return fit_task(task, FitOptions(gamma=0.2, **BRIEF))
+        return fit_task(task, FitOptions(gamma=0.2, **BRIEF), **PATHS)
 
 
 def test_a_fixed_gamma_has_a_certificate_and_no_promise(fixed):
@@ -209,11 +200,10 @@ def test_the_record_is_json_and_holds_no_seed(certified, task):
     )
 
 
-def test_scores_of_a_small_group_are_not_shown(certified, task, monkeypatch):
+def test_scores_of_a_small_group_are_not_shown(certified, task):
     fit, options, _ = certified
     sizes = task.part(fit.test)[2].sex.value_counts()
-    monkeypatch.setattr(recording, "FEWEST_SHOWN", sizes.max())
-    shown = fit_record(fit, task, options, "table.csv")["scores_by_group"]
+    shown = fit_record(fit, task, options, "table.csv", fewest_shown=sizes.max())["scores_by_group"]
     assert {g["group"] for g in shown if g["column"] == "sex"} == {sizes.idxmax()}
 
 
