@@ -63,10 +63,11 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight, unlabell
     number = np.full(len(y), -1, np.int64)
     number[known] = np.searchsorted(classes, y[known])
     table = original if hasattr(original, "columns") else X
-    encoder, s = _read_groups(estimator, table, sensitive_features, len(X), np.unique(source))
-    order = _canonical_order(X[source], number, s[source], weight)
+    used, place = np.unique(source, return_inverse=True)
+    encoder, s = _read_groups(estimator, table, sensitive_features, len(X), used)
+    order = _canonical_order(X[source], number, s[place], weight)
     kept, marks = source[order], (row_hashes(X), index_hashes(original))
-    return Table(X[kept], number[order], s[kept], weight[order], kept, classes, encoder, *marks)
+    return Table(X[kept], number[order], s[place[order]], weight[order], kept, classes, encoder, *marks)
 
 
 def read_numbers(estimator: Any, X, y="no_validation", **options: Any):
@@ -94,14 +95,14 @@ def _read_weights(sample_weight: Any, n: int) -> np.ndarray:
 
 
 def _read_groups(estimator: Any, X, sensitive, n: int, used: np.ndarray) -> tuple[GroupEncoder | None, np.ndarray]:
-    """Return the encoder, fitted to the rows used, and the group numbers of all n rows, 0 in those not used."""
+    """Return the encoder, fitted to the rows used out of n, and their group numbers."""
     if sensitive is None:
         if estimator.protects:
             title = type(estimator).__name__
             problem = f"{title} was fitted without sensitive features: the penalty is off and nothing is protected."
             missing = MissingSensitiveFeaturesWarning(problem, remedy="Pass sensitive_features=... to fit.")
             warnings.warn(missing, stacklevel=5)
-        return None, np.zeros((n, 0), np.int64)
+        return None, np.zeros((len(used), 0), np.int64)
     columns = {name: pd.Series(values).iloc[used] for name, values in sensitive_columns(sensitive, n).items()}
     encoder = new_group_encoder(estimator.groups).fit(columns)
     found = sensitive_in_table(X, sensitive) if getattr(X, "ndim", 2) == 2 else []  # polars has no ndim
@@ -109,10 +110,7 @@ def _read_groups(estimator: Any, X, sensitive, n: int, used: np.ndarray) -> tupl
         problem = f"A sensitive feature is among the inputs: {'; '.join(found)}."
         overlap = SensitiveFeatureInXWarning(problem, remedy="Drop it from X, unless you want the model to see it.")
         warnings.warn(overlap, stacklevel=5)
-    own = encoder.transform(columns)
-    s = np.zeros((n, own.shape[1]), np.int64)
-    s[used] = own
-    return encoder, s
+    return encoder, encoder.transform(columns)
 
 
 def _copies(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
