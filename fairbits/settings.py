@@ -53,7 +53,7 @@ def complaint(value: Any, *, one_of=None, whole=False, optional=False, check=Non
     if (optional and value is None) or (number and all(RULES[name](value, bound) for name, bound in bounds.items())):
         return None
     wanted = " and ".join(f"{name.replace('_', ' ')} {bound}" for name, bound in bounds.items())
-    return f"must be a {'whole number' if whole else 'number'} {wanted}{', or None' if optional else ''}"
+    return f"must be a {'whole number' if whole else 'number'} {wanted}"
 
 
 def check_settings(estimator: Any) -> None:
@@ -61,7 +61,8 @@ def check_settings(estimator: Any) -> None:
     for field in dataclasses.fields(estimator):
         value, limits = getattr(estimator, field.name), field.metadata.get("limits")
         if limits and (found := complaint(value, **limits)):
-            raise InputError(f"{found}.", argument=field.name, value=value)
+            remedy = f"Or pass {field.name}=None." if limits.get("optional") else ""
+            raise InputError(f"{found}.", argument=field.name, value=value, remedy=remedy)
 
 
 def search_ranges(estimator: Any) -> dict[str, SearchRange]:

@@ -235,7 +235,7 @@ def test_row_order_does_not_matter(values, random):
     [
         ({"max_categories": 1}, "max_categories=1 must be a whole number at least 2"),
         ({"impute": "mode"}, "impute='mode' must be one of 'mean', 'median'"),
-        ({"identifier_share": 0}, "identifier_share=0 must be a number above 0 and at most 1, or None"),
+        ({"identifier_share": 0}, "identifier_share=0 must be a number above 0 and at most 1.*identifier_share=None"),
         ({"dtype": np.int64}, "dtype=.*int64.* must be numpy.float32"),
     ],
 )
