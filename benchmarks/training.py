@@ -15,7 +15,7 @@ from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import BinaryBernoulliClassifier
 from fairbits.information import neuronwise_penalty, weigh_groups
 from fairbits.nn import CodeNet
-from fairbits.training import Replica, Schedule, TrainingData, TrainingPlan, train
+from fairbits.training import Replica, Schedule, TrainingData, train
 
 EPOCHS = 6
 
@@ -60,15 +60,15 @@ def epoch_pairs(estimators, data, batch_size: int, other: Callable[[], None]) ->
         )
         for i, e in enumerate(estimators)
     ]
-    table, length = TrainingData(x, y, s, torch.ones(len(x)), s[:, 0], s[:, 0]), Schedule(min_steps=0)
-    how = {"batch_size": batch_size, "max_epochs": EPOCHS, "schedule": length, "prepare": first.prepare}
+    table = TrainingData(x, y, s, torch.ones(len(x)), s[:, 0], s[:, 0])
+    first.batch_size, first.max_epochs, first.schedule = batch_size, EPOCHS, Schedule(min_steps=0)
 
     def alternate(*_) -> None:
         nonlocal start
         pairs.append((time.perf_counter() - start, seconds(other)))
         start = time.perf_counter()
 
-    train(replicas, table, TrainingPlan(loss=first.loss, evaluate=first.evaluate, **how), on_epoch=alternate)
+    train(replicas, table, first, on_epoch=alternate)
     return pairs[1:]
 
 

@@ -1,6 +1,7 @@
 """Every public method, to be put through the battery, and a small learning problem."""
 
 from dataclasses import fields, replace
+from functools import cache
 
 import numpy as np
 
@@ -26,3 +27,10 @@ def quick(cls, **settings):
     settings = {"max_epochs": 5, "min_steps": 30, "hidden_sizes": (16,), "random_state": 0, **settings}
     own = {field.name: settings.pop(field.name) for field in fields(Schedule) if field.name in settings}
     return cls(schedule=replace(cls.own_schedule, **own), **settings)
+
+
+@cache
+def fitted(cls):
+    """Return the quick estimator fitted to the problem, once for all tests that only look at it."""
+    X, y, s = problem()
+    return quick(cls).fit(X, y, sensitive_features=s)

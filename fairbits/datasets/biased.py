@@ -5,36 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import entropy
 
-from fairbits.datasets.dataset import Folder, Seed, check_choice, check_number
+from fairbits.datasets.dataset import ABOUT, Folder, Seed, about, check_choice, check_number
 from fairbits.datasets.mnist import fetch_mnist
 
 COLOURS = np.frombuffer(  # of the classes 0 to 9; the two with e1 are as published
     bytes.fromhex("ff0000 00ff00 0000ff e1e100 e100e1 00ffff ff8000 ff0080 8000ff 808080"), np.uint8
 ).reshape(10, 3)
 DIGITS_TRAIN = 1197  # the first two thirds of the file
-
-SOURCES = {
-    "biased_mnist": "MNIST (LeCun, Cortes and Burges 1998)",
-    "biased_digits": "scikit-learn's digits, the test part of UCI's Optical Recognition of Handwritten Digits "
-    "(Alpaydin and Kaynak 1998, doi 10.24432/C50P49, CC BY 4.0)",
-}
-SOURCE_CAVEATS = {
-    "biased_mnist": "About 15 of MNIST's 10,000 test labels are wrong (Northcutt et al. 2021).",
-    "biased_digits": "It is small (1797 images, 13 writers), and without grey levels 8 by 8 pixels leave little of a "
-    "digit: a logistic regression gets 87 % of the uncoloured test images right.",
-}
-DESCRIPTION = (
-    "One row per image of {source}: pixels equal to 0 take a colour, the others become white. Of every class, "
-    "int(n * rho) images have the colour of the class, the others one of the nine other colours. "
-    "Rows: split={split!r}, rho={rho:g}."
-)
-CAVEATS = (
-    "The bias is made by hand: {own} of {rows} images have the colour of their class.",
-    "A code T can hold at most {entropy:.3f} bits about the label beyond what it reveals about the colour, for "
-    "I(T;Y) <= I(T;S) + H(Y|S): where rho is high, I(T;S) = 0 costs the label. Measure leakage where Y and S "
-    "are independent, as in the test images with rho=0.1.",
-    "Every pixel with ink is white, however faint: grey levels are lost.",
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +62,8 @@ def biased_mnist(
         that differ in rho hold the same images in the same order
     n : take this many images, drawn without regard to the class, instead of all
     """
-    _check(rho, split)
+    check_number("rho", rho, 0, 1)
+    check_choice("split", split, ("train", "test"))
     data = fetch_mnist(data_home)
     rows = getattr(data, f"{split}_images"), getattr(data, f"{split}_labels")
     return _biased("biased_mnist", rows, rho, split, random_state, n)
@@ -98,8 +76,6 @@ def biased_digits(rho: float, split: str = "train", *, random_state: Seed = 0, n
     an image. Neighbours in the file resemble each other: a random split would look easier than digits of other people
     are.
 
-    Examples
-    --------
     >>> biased_digits(0.9)
     BiasedImages(biased_digits: 1197 images, 3 x 8 x 8; rho 0.9, H(Y|S) 0.795 bits)
     >>> biased_digits(0.1, "test")
@@ -107,7 +83,8 @@ def biased_digits(rho: float, split: str = "train", *, random_state: Seed = 0, n
     """
     from sklearn.datasets import load_digits  # slow to import
 
-    _check(rho, split)
+    check_number("rho", rho, 0, 1)
+    check_choice("split", split, ("train", "test"))
     digits = load_digits()
     part = slice(DIGITS_TRAIN) if split == "train" else slice(DIGITS_TRAIN, None)
     return _biased("biased_digits", (digits.images[part], digits.target[part]), rho, split, random_state, n)
@@ -119,11 +96,6 @@ def label_entropy_given_colour(y: np.ndarray, s: np.ndarray) -> float:
     return float(entropy(joint.ravel(), base=2) - entropy(joint.sum(axis=1), base=2))
 
 
-def _check(rho: float, split: str) -> None:
-    check_number("rho", rho, 0, 1)
-    check_choice("split", split, ("train", "test"))
-
-
 def _biased(name, source: tuple, rho: float, split: str, random_state: Seed, n: int | None) -> BiasedImages:
     """Colour images, given with their labels."""
     images, labels = source
@@ -133,14 +105,11 @@ def _biased(name, source: tuple, rho: float, split: str, random_state: Seed, n: 
     rows = rng.permutation(len(images))[:n]
     y = labels[rows].astype(np.int64)
     s = _colours_of(y, rho, rng)
-    facts = {"own": int((y == s).sum()), "rows": len(y), "entropy": label_entropy_given_colour(y, s)}
-    caveats = [*(caveat.format(**facts) for caveat in CAVEATS), SOURCE_CAVEATS[name]]
     absent = 100 - len(np.unique(10 * y + s))
-    if absent:
-        caveats.append(f"{absent} of the 100 pairs of a digit and a colour do not occur.")
+    facts = {"split": split, "rho": rho, "rows": len(y), "own": (y == s).sum(), "absent": absent}
+    facts |= {"source": ABOUT["biased"]["sources"][name], "entropy": label_entropy_given_colour(y, s)}
     X = np.where(images[rows][:, None] == 0, COLOURS[s][:, :, None, None], np.uint8(255))
-    about = DESCRIPTION.format(source=SOURCES[name], split=split, rho=rho)
-    return BiasedImages(name, X, y, s, float(rho), about, tuple(caveats))
+    return BiasedImages(name, X, y, s, float(rho), *about("biased", name, *(["absent"] if absent else []), **facts))
 
 
 def _colours_of(y: np.ndarray, rho: float, rng: np.random.Generator) -> np.ndarray:

@@ -1,9 +1,11 @@
-"""What a loader returns, and the checks of its arguments and files."""
+"""What a loader returns and says about it, and the checks of its arguments and files."""
 
 import hashlib
 import math
+import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass
+from importlib.resources import files
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any
@@ -15,6 +17,8 @@ from fairbits.errors import InputError
 
 Folder = str | PathLike[str] | None
 Seed = int | np.random.Generator | None
+SHIPPED = files("fairbits.datasets") / "_data"
+ABOUT = tomllib.loads((SHIPPED / "about.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +54,13 @@ class Dataset:
         groups = ", ".join(f"{name} {count}" for name, count in self.s.value_counts().items())
         label = f"{self.positive_label} {self.y.mean():.1%}"
         return f"Dataset({self.name}: {len(self)} rows, {self.X.shape[1]} columns; {label}; {self.s.name}: {groups})"
+
+
+def about(name: str, *cases: str, **facts: Any) -> tuple[str, tuple[str, ...]]:
+    """Return the description of a data set and its caveats, with those that hold in some `cases` only."""
+    text = ABOUT[name]
+    caveats = [*text["caveats"], *(text[case] for case in cases)]
+    return text["description"].format(**facts), tuple(caveat.format(**facts) for caveat in caveats)
 
 
 def verify(name: str, content: bytes, expected: str, remedy: str) -> None:

@@ -69,8 +69,6 @@ def make_xor(n_samples: int = 1000, *, w: float = 2.0, n_bits: int = 2, random_s
     (1 + r^m)/2, hence I(T;S) = 1 - h((1 - r^m)/2), total variation |r|^m and I(T_i;S) = 0. For two bits I(T;S) is
     1 - h(2q(1-q)) with q = sigmoid(-w).
 
-    Examples
-    --------
     >>> make_xor(w=2.0)
     Population(xor: 1000 rows, 2 bits, 2 groups; I(T;S) 0.2585 bits, total variation 0.5800)
     """
@@ -96,8 +94,6 @@ def make_independent(
 
     x is standard normal in m dimensions, S is drawn apart from it, theta = sigmoid(w x), y = [x1 > 0].
 
-    Examples
-    --------
     >>> make_independent(n_groups=3)
     Population(independent: 1000 rows, 4 bits, 3 groups; I(T;S) 0.0000 bits, total variation 0.0000)
     """
@@ -125,8 +121,6 @@ def make_shifted_bits(
     X holds one draw of the code, which leaks exactly `information` bits, and a last column, standard normal and
     independent of S, whose sign is y: the ideal representation keeps that column only.
 
-    Examples
-    --------
     >>> make_shifted_bits(delta=0.4, n_groups=3)
     Population(shifted_bits: 1000 rows, 4 bits, 3 groups; I(T;S) 0.2728 bits, total variation 0.5680)
     """

@@ -4,68 +4,18 @@ import gzip
 import io
 import json
 from collections.abc import Sequence
-from importlib.resources import files
 from numbers import Integral
 from pathlib import Path
 
 import pandas as pd
 
-from fairbits.datasets.dataset import Dataset, Folder, check_choice, verify
+from fairbits.datasets.dataset import SHIPPED, Dataset, Folder, about, check_choice, verify
 from fairbits.errors import InputError
 
-SHIPPED = files("fairbits.datasets") / "_data"
-
-ADULT = (
-    "One row per person of an extract of the 1994 census data of the United States; UCI Machine Learning Repository, "
-    "Adult (Becker and Kohavi 1996, doi 10.24432/C5XW20, CC BY 4.0)."
-)
-ADULT_CAVEATS = (
-    "The people answered in 1994; jobs, wages and categories have changed since.",
-    "The threshold of 50,000 dollars is arbitrary, was reached by few women (10.9 % against 30.6 % of the men in the "
-    "training file), and conclusions about fairness change with it (Ding et al. 2021).",
-    "fnlwgt is a survey weight, not a property of the person; it is kept because the authors keep it.",
-    "education and education-num say the same thing twice.",
-    "Capital gains of 99,999, hours of 99 and ages of 90 are caps, not measurements.",
-)
 SUBSETS = {"train": ["train"], "test": ["test"], "both": ["train", "test"]}
-
-BANK_SOURCE = "UCI Machine Learning Repository, Bank Marketing (doi 10.24432/C5K306, CC BY 4.0)"
-BANK = (
-    f"One row per telephone call about a term deposit, a Portuguese bank, 2008 to 2010; {BANK_SOURCE}. S is made from "
-    "the age, which is not in X."
-)
-BANK_CAVEATS = (
-    "The two groups are very unequal: {outside} of {rows} rows are outside the ages {low} to {high}.",
-    "The outer group joins the very young and the old, who share little: one disparity can hide two opposite ones.",
-    "job (student, retired) still reveals much about the age group, although age is not in X.",
-    "'unknown' is kept as a category; pdays = {never} means never contacted before, not a number of days.",
-    "The rows are in order of time, across the financial crisis: a random split shows a model the future.",
-)
-BANK_LEAK = (
-    "duration, the length of the call, is known only when the outcome is: alone it ranks yes before no with "
-    "AUC {auc}. The authors keep it; without it, a model uses only what is known before the call."
-)
 BANK_VERSIONS = {"full": {"never": "-1", "auc": "0.81"}, "additional": {"never": "999", "auc": "0.82"}}
 ADDITIONAL = "bank-additional-full.csv"
 ADDITIONAL_SHA256 = "74adfc578bf77a7ff4bb1ba4a9f8709d9e3c6907342959c2c8416847e0afb4d8"
-
-COMPAS = (
-    "One row per defendant scored by the COMPAS tool in Broward County, Florida, in 2013 and 2014; collected by "
-    "ProPublica in 2016 (compas-scores-two-years.csv). Names, dates and case numbers were left out."
-)
-COMPAS_CAVEATS = (
-    "The label is a new arrest within two years, not a new offence: it depends on whom the police arrests as well as "
-    "on what people do, so it may carry the very bias that you want to remove.",
-    "Race was recorded by the authorities, not stated by the person.",
-    "The rows are one county in two years; nothing here speaks for another place or time.",
-    "The table can rank methods; it must not be used to decide about people.",
-    "The {rows} rows hold {distinct} distinct combinations of features: rows that look the same are in training and "
-    "test data alike, with different labels.",
-)
-COMPAS_UNCORRECTED = (
-    "Of the people screened after 1 April 2014, too late to be observed for two years, ProPublica kept those arrested "
-    "again and only those, which inflates the positive rate (the corrected version drops them)."
-)
 RACES = ("African-American", "Caucasian")
 JUVENILE = ["juv_fel_count", "juv_misd_count", "juv_other_count"]
 FEATURES = {
@@ -98,15 +48,11 @@ def load_adult(*, subset: str = "train", sensitive: str = "sex", drop_missing: b
     unknown = (table == "?").any(axis=1)
     if drop_missing:
         table = table[~unknown].reset_index(drop=True)
-    caveats = [*ADULT_CAVEATS, f"{int(table.duplicated().sum())} rows repeat another row exactly."]
-    if sensitive == "sex":
-        caveats.append("relationship (Husband, Wife) still states the sex of almost half of the people.")
-    if not drop_missing:
-        rows = int(unknown.sum())
-        caveats.append(f"Unknown cells are the category '?', which is itself informative: {rows} rows have one.")
+    cases = [case for case, holds in (("sex", sensitive == "sex"), ("unknown", not drop_missing)) if holds]
+    facts = {"subset": subset, "drop_missing": drop_missing}
+    text = about("adult", *cases, **facts, repeated=table.duplicated().sum(), unknown=unknown.sum())
     X, y = table.drop(columns=["income", sensitive]), (table["income"] == ">50K").astype("int64")
-    about = f"{ADULT} Rows: subset={subset!r}, drop_missing={drop_missing}."
-    return Dataset("adult", X, y, table[sensitive], "income", ">50K", about, tuple(caveats))
+    return Dataset("adult", X, y, table[sensitive], "income", ">50K", *text)
 
 
 def load_bank(
@@ -141,12 +87,12 @@ def load_bank(
     if inside.nunique() < 2:
         remedy = f"Pass a part of the ages in the table, {table['age'].min()} to {table['age'].max()}."
         raise InputError("leaves a group empty.", argument="ages", value=(low, high), remedy=remedy)
-    facts = {"outside": int((~inside).sum()), "rows": len(table), "low": low, "high": high, **BANK_VERSIONS[version]}
-    caveats = [c.format(**facts) for c in (BANK_CAVEATS if drop_duration else (*BANK_CAVEATS, BANK_LEAK))]
+    facts = {"version": version, "rows": len(table), "low": low, "high": high, **BANK_VERSIONS[version]}
+    text = about("bank", *([] if drop_duration else ["duration"]), **facts, outside=(~inside).sum())
     dropped = ["y", "age", "duration"] if drop_duration else ["y", "age"]
     X, y = table.drop(columns=dropped), (table["y"] == "yes").astype("int64")
     s = inside.map({True: f"{low} to {high}", False: f"under {low} or over {high}"})
-    return Dataset("bank", X, y, s, "y", "yes", f"{BANK} Rows: version={version!r}.", tuple(caveats))
+    return Dataset("bank", X, y, s, "y", "yes", *text)
 
 
 def load_compas(*, version: str = "authors", races: Sequence[str] | None = RACES, features: str = "authors") -> Dataset:
@@ -181,11 +127,9 @@ def load_compas(*, version: str = "authors", races: Sequence[str] | None = RACES
         kept &= table["full_follow_up"] == 1
     table = table[kept].reset_index(drop=True)
     X, y = table[FEATURES[features]].copy(), table["two_year_recid"]
-    caveats = [c.format(rows=len(X), distinct=len(X.drop_duplicates())) for c in COMPAS_CAVEATS]
-    if version != "corrected":
-        caveats.append(COMPAS_UNCORRECTED)
-    about = f"{COMPAS} Rows: version={version!r}."
-    return Dataset("compas", X, y, table["race"], "two_year_recid", "arrested again", about, tuple(caveats))
+    cases = [] if version == "corrected" else ["uncorrected"]
+    text = about("compas", *cases, version=version, rows=len(X), distinct=len(X.drop_duplicates()))
+    return Dataset("compas", X, y, table["race"], "two_year_recid", "arrested again", *text)
 
 
 def shipped_table(name: str) -> pd.DataFrame:
@@ -202,7 +146,8 @@ def parse_table(content: bytes, separator: str = ",") -> pd.DataFrame:
 
 
 def _additional_table(data_home: Folder) -> pd.DataFrame:
-    remedy = f"Take {ADDITIONAL} unchanged out of bank-additional.zip of the {BANK_SOURCE}"
+    source = "UCI Machine Learning Repository, Bank Marketing (doi 10.24432/C5K306, CC BY 4.0)"
+    remedy = f"Take {ADDITIONAL} unchanged out of bank-additional.zip of the {source}"
     if data_home is None:
         problem = "is not possible with version='additional', which is not shipped."
         raise InputError(problem, argument="data_home", value=None, remedy=f"{remedy}, and pass its folder.")

@@ -20,7 +20,7 @@ from fairbits.estimators.inputs import read_numbers
 from fairbits.information import weigh_groups
 from fairbits.nn import Inputs
 from fairbits.settings import layer_sizes, setting, tunable
-from fairbits.training import Batch, Opponent, Schedule
+from fairbits.training import Batch, Schedule
 
 PREDICTION_ROWS = 16_384  # rows predicted at a time
 CONCERNED_ROWS = 10_000  # rows of a fit that its concerns are judged by
@@ -120,8 +120,8 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
     # ------------------------------------------------------------------ what a method defines
 
     @property
-    def opponent(self) -> Opponent | None:
-        """A part of the network that is trained in turn, on a loss of its own."""
+    def opponent(self) -> str | None:
+        """A part of the network that is trained in turn on the method's `opponent_loss`, by settings `opponent_...`."""
         return None
 
     @property

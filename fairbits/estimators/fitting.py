@@ -18,7 +18,7 @@ from fairbits.estimators.inputs import Table, read_table
 from fairbits.metrics import paper_objective
 from fairbits.metrics.gaps import prediction_scores
 from fairbits.settings import check_settings
-from fairbits.training import Replica, TrainingData, TrainingPlan, split_rows, train
+from fairbits.training import Replica, TrainingData, split_rows, train
 
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]
@@ -61,7 +61,8 @@ def fit_stack(
         replicas.append(_replica(worker, table, part))
     with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
         give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
-        train(replicas, _training_data(first, table), _plan(first, table, replicas), hopeless=give_up, on_epoch=report)
+        how = {"select": _select(first, table, replicas), "hopeless": give_up, "on_epoch": report}
+        train(replicas, _training_data(first, table), first, **how)
     for estimator, worker, replica in zip(estimators, workers, replicas, strict=True):
         worker.net_ = replica.net.eval().requires_grad_(False)
         worker.history_, worker.best_epoch_ = replica.history, replica.best_epoch
@@ -163,15 +164,13 @@ def _training_data(first: Any, table: Table) -> TrainingData:
     return TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
 
 
-def _plan(first: Any, table: Table, replicas: list[Replica]) -> TrainingPlan:
-    select: dict[str, Any] = {"objective": None, "last": lambda replica, _: -float(len(replica.history))}
+def _select(first: Any, table: Table, replicas: list[Replica]) -> Any:
+    """Return what chooses the epoch, None for the smallest loss."""
     if first.training.selection == "paper":
         for replica in replicas:
             _check_paper(table, replica.validation.numpy())
-        select["paper"] = partial(_paper_loss, table)
-    names = ("loss", "evaluate", "prepare", "batch_size", "max_epochs", "opponent", "balanced_rows")
-    own = {name: getattr(first, name) for name in names}
-    return TrainingPlan(**own, schedule=first.training, select=select[first.training.selection])
+        return partial(_paper_loss, table)
+    return (lambda replica, _: -float(len(replica.history))) if first.training.selection == "last" else None
 
 
 def _check_paper(table: Table, rows: np.ndarray) -> None:

@@ -14,7 +14,6 @@ from fairbits.information.words import EXACT_BITS, mean_words
 SUBSET_BITS = 12
 BLOCK_ROWS = 2048
 _CANDIDATES = 64
-_CHUNK_PAIRS = 2**15  # pairs worked on at a time, to stay in the cache
 Rows = tuple[Tensor, Tensor]  # theta (n, m) and row weights (K, n)
 
 
@@ -24,11 +23,9 @@ def information_bounds(
 ) -> tuple[Tensor, Tensor]:
     """Return (lower, upper) on the empirical I(T;S) of one drawn code and the group, in bits.
 
-    Both hold for these rows without sampling. Up to 16 bits both are the exact value. Above, lower is the exact
-    information of 12 bits chosen greedily, and upper the best of H(S), `pair_bound` and `mixture_bound`, which compare
-    rows in pairs and so charge for all dispersion of theta: for reports, a poor penalty. Every iterate of the upper
-    bound is valid. More than 2,048 rows are cut into blocks Z that share out each group: I(T;S) <= I(Z;S) + I(T;S|Z).
-    Theta is (n, m), other arguments as in `word_tables`. Float64; no gradient.
+    Both hold for these rows without sampling, and up to 16 bits both are the exact value. Above, lower is the exact
+    information of 12 bits chosen greedily, and upper the best of H(S), `pair_bound` and `mixture_bound`, in blocks Z of
+    2,048 rows: I(T;S) <= I(Z;S) + I(T;S|Z). Theta is (n, m), other arguments as in `word_tables`. Float64; no gradient.
 
     >>> theta = torch.tensor([0.6, 0.4]).repeat_interleave(50)[:, None].expand(-1, 30)
     >>> lower, upper = information_bounds(theta, torch.arange(2).repeat_interleave(50))
@@ -40,8 +37,6 @@ def information_bounds(
     if theta.shape[-1] <= EXACT_BITS:
         exact = table_information(mean_words(theta, row_weights), prior)
         return exact, exact
-    if (prior > 0).sum() < 2:
-        return prior.new_zeros(()), prior.new_zeros(())
     used = row_weights.sum(0) > 0
     theta, row_weights = theta[used], row_weights[:, used]
     bits = informative_bits(theta, row_weights, prior, SUBSET_BITS)
@@ -58,10 +53,7 @@ def _weighed(theta: Tensor, groups: Groups, weighing: Weighing) -> WeighedGroups
 
 
 def informative_bits(theta: Tensor, row_weights: Tensor, prior: Tensor, size: int) -> list[int]:
-    """Choose ``size`` bits greedily by the information of the code they form, on at most 2,048 rows.
-
-    One matrix product gives, for every candidate bit, the distribution of the chosen bits with it.
-    """
+    """Choose ``size`` bits greedily by the information of the code they form, on at most 2,048 rows."""
     alone = neuronwise_information(theta, WeighedGroups(row_weights, prior))
     candidates = alone.topk(min(_CANDIDATES, theta.shape[-1])).indices
     rows = _dealt(row_weights, -(-len(theta) // BLOCK_ROWS)) == 0
@@ -107,10 +99,8 @@ def blocked_bound(theta: Tensor, row_weights: Tensor, prior: Tensor, iterations:
 def pair_bound(theta: Tensor, row_weights: Tensor, prior: Tensor, iterations: int = 100) -> Tensor:
     """Bound I(T;S) in bits by unbalanced pairs of rows of different groups; theta (n, m), row_weights (K, n).
 
-    For two groups and any a, b >= 0 over pairs, the rows of a and the columns of b summing to the row probabilities:
-    I <= H(S) - sum_jk (a + b) g(sqrt(ab) BC_jk / (a + b)), BC_jk = prod_i [sqrt(theta_ji theta_ki) +
-    sqrt((1 - theta_ji)(1 - theta_ki))], g(v) = h((1 - sqrt(1 - 4 v^2)) / 2). More groups follow the chain
-    I(T;S) = sum_k P(S >= k) I(T; [S = k] | S >= k).
+    I <= H(S) - sum_jk (a + b) g(sqrt(ab) BC_jk / (a + b)) for masses a, b of the pairs (docs/theory.md). More groups
+    follow the chain I(T;S) = sum_k P(S >= k) I(T; [S = k] | S >= k).
     """
     mass = prior.unsqueeze(-1) * row_weights  # (K, n), probability of each row
     total = mass.new_zeros(())
@@ -134,31 +124,20 @@ def bhattacharyya(theta: Tensor, other: Tensor) -> Tensor:
 
 
 def _unbalanced_pairs(affinity: Tensor, w: Tensor, v: Tensor, iterations: int) -> Tensor:
-    """Improve the masses a, b of the pairs by multiplicative updates; every iterate is a bound."""
+    """Improve the masses a, b of the pairs: F = sum (a + b) g, a becomes a dF/da, b becomes b dF/db, both scaled."""
     a, b = torch.outer(w, v / v.sum()), torch.outer(w / w.sum(), v)
     best = a.new_zeros(())
-    for _ in range(iterations):
-        previous, best = best, torch.maximum(best, _update(a, b, affinity))
+    for _ in range(iterations):  # every iterate is a bound
+        total = a + b
+        uncertainty, slope = _posterior_entropy((a * b).sqrt_().mul_(affinity), total)
+        previous, best = best, torch.maximum(best, total.mul_(uncertainty).sum())
         if best - previous < 1e-6 * best:
             break
-        _scale(a, w.unsqueeze(1), 1)
-        _scale(b, v.unsqueeze(0), 0)
+        step = (b - a).mul_(slope).mul_(0.5)
+        _scale(a.mul_(uncertainty).add_(step), w.unsqueeze(1), 1)
+        _scale(b.mul_(uncertainty).sub_(step), v.unsqueeze(0), 0)
     entropy = torch.special.entr(torch.stack([w.sum(), v.sum()])).sum()
     return (entropy - best) / LN2
-
-
-def _update(a: Tensor, b: Tensor, affinity: Tensor) -> Tensor:
-    """Replace a by a dF/da and b by b dF/db, F = sum (a + b) g, and return F at the old masses, in nats."""
-    kept = a.new_zeros(())
-    size = max(1, _CHUNK_PAIRS // a.shape[1])
-    for x, y, z in zip(a.split(size), b.split(size), affinity.split(size), strict=True):
-        total = x + y
-        uncertainty, slope = _posterior_entropy((x * y).sqrt_().mul_(z), total)
-        kept += (total * uncertainty).sum()
-        step = (y - x).mul_(slope).mul_(0.5)
-        x.mul_(uncertainty).add_(step)
-        y.mul_(uncertainty).sub_(step)
-    return kept
 
 
 def _posterior_entropy(root: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
@@ -226,11 +205,10 @@ def information_sandwich(
 ) -> tuple[Tensor, Tensor]:
     """Return (lower, upper) around the population's I(T;S), in bits, each valid in expectation.
 
-    Upper: the empirical information, whose mean lies above. Lower (Barber and Agakov): the mean of log2 r_s(t) / pi_s
-    on one half of the rows, where r_s = (1 - c) p(s|t) + c pi_s comes from the other half and c = 2 / sqrt(n);
-    averaged over the two directions. For rows drawn independently and a fixed prior. Neither end is a confidence
-    bound, and the lower one may be negative; a group with a single row makes it 0. No gradient. Theta is (n, m), other
-    arguments as in `word_tables`. Exact up to 16 bits; above, `n_draws` codes are drawn for each number.
+    Upper: the empirical information. Lower (Barber and Agakov): the mean of log2 r_s(t) / pi_s on one half of the rows,
+    with r_s = (1 - c) p(s|t) + c pi_s from the other half and c = 2 / sqrt(n), over both directions. Neither end is a
+    confidence bound, and the lower one may be negative; a group with a single row makes it 0. No gradient. Theta is
+    (n, m), other arguments as in `word_tables`. Above 16 bits, `n_draws` codes are drawn for each number.
 
     >>> theta = torch.sigmoid(torch.randn(2000, 8, generator=torch.Generator().manual_seed(0)))
     >>> generator = torch.Generator().manual_seed(1)

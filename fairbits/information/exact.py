@@ -1,4 +1,7 @@
-"""Entropies, and the information of a code and of each of its bits, exactly: no draws, all rows and all words."""
+"""Entropies, and the information of a code and of each of its bits, exactly: no draws, all rows and all words.
+
+docs/theory.md derives the formulas, here and in the other modules.
+"""
 
 import math
 from itertools import combinations
@@ -19,8 +22,8 @@ LN2 = math.log(2.0)
 def binary_entropy(p: Tensor) -> Tensor:
     """Return the entropy of a coin with probability ``p``, in bits.
 
-    h(p) = -p log2 p - (1-p) log2 (1-p), with 0 log 0 = 0. The gradient log2((1-p)/p) stays finite at 0 and 1. If p
-    is a sigmoid, prefer `binary_entropy_from_logits`: a saturated sigmoid has lost what the entropy needs.
+    h(p) = -p log2 p - (1-p) log2 (1-p), with a finite gradient at 0 and 1. If p is a sigmoid, prefer
+    `binary_entropy_from_logits`: a saturated sigmoid has lost what the entropy needs.
 
     >>> binary_entropy(torch.tensor([0.0, 0.11, 0.5]))
     tensor([0.0000, 0.4999, 1.0000])
@@ -68,11 +71,10 @@ def safe_log(p: Tensor) -> Tensor:
 
 
 def mixture_divergence(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the mixture, the pointwise divergences of the groups from it and the log-ratios, in nats.
+    """Return the mixture P (..., 1, cells), the groups' divergences from it and log-ratios (..., K, cells), in nats.
 
     With x = (P_s - P)/P: P_s ln(1+x) - (P_s - P), never negative, and ln(1+x), set to 0 where P_s = 0. Taking log1p
     of a small x keeps float32 accurate for an information of 1e-8 bits, where ln P_s - ln P is not.
-    Tables P_s (..., K, cells) and prior (..., K) give (..., 1, cells), (..., K, cells) and (..., K, cells).
     """
     mixture = prior.unsqueeze(-2) @ tables
     floor = mixture.clamp(min=torch.finfo(mixture.dtype).tiny)
@@ -85,9 +87,8 @@ def mixture_divergence(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, T
 def neuronwise_information(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> Tensor:
     """Return I(T_i;S) of each bit and the group, in bits, exactly: (..., m), at any width.
 
-    I(T_i;S) = h(mu_i) - sum_s pi_s h(mu_si), mu_si = mean of theta_i over group s. The sum over bits is the paper's
-    surrogate for the information of the whole code: the code may hold more (bits that reveal the group only together)
-    or less (bits that repeat each other); see `joint_information`.
+    I(T_i;S) = h(mu_i) - sum_s pi_s h(mu_si), mu_si = mean of theta_i over group s. Their sum is the paper's surrogate
+    for the information of the whole code, which may be more or less: see `joint_information`.
 
     >>> theta = torch.tensor([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5], [0.1, 0.5]])
     >>> neuronwise_information(theta, torch.tensor([0, 0, 1, 1]))
@@ -107,7 +108,7 @@ def neuronwise_penalty(theta: Tensor, groups: WeighedGroups) -> Tensor:
     """Return the sum over bits of `neuronwise_information`, in bits, in a form made for training steps.
 
     sum_s pi_s <cells_s, stop_gradient log2(cells_s / cells)>: the same gradient with half the operations, and the same
-    value but for the rounding of its terms (1e-7 bits in float32, where the other is exact to a fraction of itself).
+    value to 1e-7 bits in float32.
 
     >>> theta = torch.tensor([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5], [0.1, 0.5]])
     >>> from fairbits.information import weigh_groups
@@ -130,35 +131,23 @@ def _cells(theta: Tensor) -> Tensor:
 def word_tables(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> tuple[Tensor, Tensor]:
     """Return the probability of every code in every group, and the groups' probabilities.
 
-    P_s(t) = mean over the rows of group s of prod_i theta_i^{t_i} (1 - theta_i)^{1 - t_i}: the law of one drawn code
-    of these rows (empirical in the rows, exact in the draws). Like all measures of theta, differentiable once.
+    P_s(t) = mean over the rows of group s of prod_i theta_i^{t_i} (1 - theta_i)^{1 - t_i}: tables (..., K, 2^m), words
+    ordered as ``itertools.product((0, 1), repeat=m)``, and prior (..., K). An absent group has a table of zeros and
+    probability 0. Like all measures of theta, differentiable once.
 
-    Parameters
-    ----------
-    theta : (..., n, m) probabilities that each bit is 1, m at most 20
-    groups : (..., n) integers 0..K-1, or `WeighedGroups`
-    weights : (..., n), 1 by default
-    prior : (..., K), by default the groups' share of the weight
-    n_groups : K; needed under vmap, and skips the check of values
+    Theta (..., n, m) are the probabilities that each bit is 1, m at most 20; groups (..., n) integers 0..K-1, or
+    `WeighedGroups`. By name: weights (..., n), 1 by default; prior (..., K), by default the groups' share of the
+    weight; n_groups, K, needed under vmap, which skips the check of values.
 
-    Returns
-    -------
-    tables (..., K, 2^m), words ordered as ``itertools.product((0, 1), repeat=m)``, and prior (..., K). An absent group
-    has a table of zeros and probability 0.
-
-    Examples
-    --------
     >>> tables, prior = word_tables(torch.tensor([[0.5, 0.1], [0.5, 0.9]]), torch.tensor([0, 1]))
     >>> tables
     tensor([[0.4500, 0.0500, 0.4500, 0.0500],
             [0.0500, 0.4500, 0.0500, 0.4500]])
     """
     if theta.shape[-1] > MAX_BITS:
-        raise InputError(
-            f"theta has {theta.shape[-1]} bits, too many to list all 2^m codes (at most {MAX_BITS}).",
-            remedy="Use monte_carlo_information for a value, wide_information for a penalty, information_bounds for "
-            "an interval.",
-        )
+        problem = f"theta has {theta.shape[-1]} bits, too many to list all 2^m codes (at most {MAX_BITS})."
+        wide = "monte_carlo_information for a value, wide_information for a penalty, information_bounds for an interval"
+        raise InputError(problem, remedy=f"Use {wide}.")
     row_weights, prior = group_weights(theta, groups, **weighing)
     return mean_words(theta, row_weights), prior
 
@@ -166,9 +155,8 @@ def word_tables(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> 
 def table_information(tables: Tensor, prior: Tensor) -> Tensor:
     """Return the mutual information between a cell and its group, in bits.
 
-    I = sum_s pi_s sum_t P_s(t) log2(P_s(t) / P(t)), P = sum_s pi_s P_s. Its gradient with respect to P_s(t) is
-    pi_s log2(P_s(t) / P(t)), taken as 0 where P_s(t) = 0. Tables are (..., K, cells), one distribution per group (all
-    zero for an absent group), and prior (..., K).
+    I = sum_s pi_s sum_t P_s(t) log2(P_s(t) / P(t)), P = sum_s pi_s P_s. Tables are (..., K, cells), one distribution
+    per group (all zero for an absent group), and prior (..., K).
 
     >>> table_information(torch.tensor([[0.9, 0.1], [0.1, 0.9]]), torch.tensor([0.5, 0.5]))
     tensor(0.5310)
@@ -183,9 +171,8 @@ def table_information(tables: Tensor, prior: Tensor) -> Tensor:
 def joint_information(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> Tensor:
     """Return I(T;S) of one drawn code and the group, in bits, exactly over all 2^m codes: (...).
 
-    The empirical information of these rows: no sampling noise, but on few rows it exceeds the population's on average
-    (see `joint_bias`). Arguments as in `word_tables`. Two bits that reveal nothing alone and everything together
-    (S = bit 0 xor bit 1):
+    Of these rows: on few of them it exceeds the population's on average (see `joint_bias`). Arguments as in
+    `word_tables`. Two bits that reveal nothing alone and everything together (S = bit 0 xor bit 1):
 
     >>> theta = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     >>> joint_information(theta, torch.tensor([0, 1, 1, 0]))
@@ -197,12 +184,10 @@ def joint_information(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing
 def running_information(tables: Tensor, prior: Tensor, running: Tensor, beta: float) -> tuple[Tensor, Tensor]:
     """Return a penalty with the gradient of the information at running tables, in bits, and those tables.
 
-    new_s = beta old_s + (1 - beta) P_s; penalty = sum_s pi_s <P_s, stop_gradient log2(new_s / sum_s pi_s new_s)>.
-    Small batches overstate the information, and the gradient of that error destroys the code; running tables average
-    it away. At beta = 0 value and gradient are those of `table_information`; otherwise the penalty is not an
-    information (log ``table_information(new_running, prior)`` instead). A group's first batch starts its table; a
-    group absent from the batch keeps it. Tables and prior are those of `word_tables`, running is like tables (zeros at
-    the start), and beta is the share of the past, 0.9 to 0.98.
+    new_s = beta old_s + (1 - beta) P_s; penalty = sum_s pi_s <P_s, stop_gradient log2(new_s / sum_s pi_s new_s)>. The
+    penalty is an information only at beta = 0; log ``table_information(new_running, prior)`` instead. A group's first
+    batch starts its table; a group absent from the batch keeps it. Tables and prior are those of `word_tables`, running
+    is like tables (zeros at the start), and beta is the share of the past, 0.9 to 0.98.
 
     >>> tables, prior = torch.tensor([[0.9, 0.1], [0.1, 0.9]]), torch.tensor([0.5, 0.5])
     >>> penalty, running = running_information(tables, prior, torch.zeros_like(tables), 0.9)
@@ -237,10 +222,8 @@ def total_variation(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing])
 def joint_bias(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> Tensor:
     """Estimate by how much `joint_information` of these rows exceeds the population's, in bits, to first order: (...).
 
-    sum_s pi_s / (2 n_s ln 2) sum_t Var_{x|s} p(t|x) [1/P_s(t) - pi_s/P(t)], with the rows' own variances; n_s is the
-    effective number of rows, 1 / sum_j w_sj^2. Of drawn bits this is Miller and Madow's correction; theta-means need
-    less, down to none for a constant theta. Too small for hard codes with more words than rows. Subtract it to compare
-    codes on few rows; the rest may be negative. Arguments as in `word_tables`.
+    sum_s pi_s / (2 n_s ln 2) sum_t Var_{x|s} p(t|x) [1/P_s(t) - pi_s/P(t)], with n_s the effective number of rows,
+    1 / sum_j w_sj^2. Too small for hard codes with more words than rows. Arguments as in `word_tables`.
 
     >>> theta = torch.rand(200, 6, generator=torch.Generator().manual_seed(0))
     >>> joint_bias(theta, torch.arange(200) % 2)

@@ -32,9 +32,8 @@ def monte_carlo_information(
     """Estimate I(T;S) of one drawn code and the group, in bits, with its standard error, at any width: (...) each.
 
     Mean over `n_draws` (at least 2) drawn codes t of KL(p(S|t) || pi), where p(S|t) uses all rows: unbiased for the
-    empirical information of these rows, each term between 0 and log2(1 / min pi). Rows are drawn independently with
-    weights pi_s / n_s; theta is kept within [1e-6, 1 - 1e-6]. A value, not a penalty: it has no gradient (see
-    `wide_information`). Other arguments as in `word_tables`.
+    information of these rows. Theta is kept within [1e-6, 1 - 1e-6]. It has no gradient (see `wide_information`). Other
+    arguments as in `word_tables`.
 
     >>> theta = torch.tensor([0.6, 0.4]).repeat_interleave(50)[:, None].expand(-1, 30)
     >>> groups = torch.arange(2).repeat_interleave(50)
@@ -99,11 +98,9 @@ def wide_information(
 ) -> Tensor:
     """Estimate I(T;S) of one drawn code and the group, in bits, with an unbiased gradient: a penalty at any width.
 
-    Draws one code t_j per row and averages KL(p(S|t_j) || pi). The gradient is not that of the drawn value, whose
-    expectation is zero: for each bit i both of its values are put into t_j, g_ji = w_j [log2 P_s/P (t_j, t_i=1) -
-    log2 P_s/P (t_j, t_i=0)], whose mean over draws is the exact gradient. Empirical; theta is kept within
-    [0.001, 0.999] for the estimate, and gradients pass to theta unchanged. The draws come from `generator`, or from
-    `noise`, uniform numbers (..., n, m). Other arguments as in `word_tables`.
+    Draws one code t_j per row and averages KL(p(S|t_j) || pi); the gradient puts both values of each bit i into t_j,
+    g_ji = w_j [log2 P_s/P (t_j, t_i=1) - log2 P_s/P (t_j, t_i=0)]. The estimate keeps theta within [0.001, 0.999]. The
+    draws come from `generator`, or from `noise`, uniform numbers (..., n, m). Other arguments as in `word_tables`.
 
     >>> theta = torch.tensor([0.9, 0.1]).repeat_interleave(500)[:, None].expand(-1, 64)
     >>> groups = torch.arange(2).repeat_interleave(500)
@@ -149,10 +146,9 @@ def _flip_ratio(t: Tensor, sums: Tensor) -> Tensor:
 def counted_information(codes: Tensor, groups: Tensor, **weighing: Unpack[Weighing]) -> Tensor:
     """Return I(T;S) of the histogram of drawn codes (n, m) of 0 and 1, in bits: the paper supplement's BinaryMI.
 
-    Plug-in information of the relative frequencies of (code, group). It exceeds the information of the law the codes
-    were drawn from by about (2^m - 1)(K - 1) / (2 n ln 2), and it saturates at H(S) as soon as all codes differ,
-    whatever the network does; `joint_information` of the bits' probabilities has neither fault. Counts have no
-    gradient. Warns by `SparseCountsWarning` when 2^m > n / 10. Other arguments as in `word_tables`, one table only.
+    Counts have no gradient, exceed the information of the law the codes were drawn from by about
+    (2^m - 1)(K - 1) / (2 n ln 2) and saturate at H(S) as soon as all codes differ: prefer `joint_information`. Warns by
+    `SparseCountsWarning` when 2^m > n / 10. Other arguments as in `word_tables`, one table only.
 
     >>> codes = torch.tensor([[0], [0], [0], [1]] * 10)
     >>> counted_information(codes, torch.tensor([0, 0, 1, 1] * 10))

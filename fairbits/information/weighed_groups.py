@@ -1,6 +1,6 @@
 """Rows and groups become normalised row weights: a group mean is one matrix product with them."""
 
-from typing import NamedTuple, TypeAlias, TypedDict
+from typing import NamedTuple, TypeAlias, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -28,21 +28,12 @@ class Weighing(TypedDict, total=False):
 Groups: TypeAlias = Tensor | WeighedGroups
 
 
-def group_weights(
-    theta: Tensor,
-    groups: Groups,
-    *,
-    weights: Weights = None,
-    prior: Weights = None,
-    n_groups: int | None = None,
-    check: bool = False,
-) -> WeighedGroups:
-    """Return each group's normalised row weights and the groups' probabilities.
+def group_weights(theta: Tensor, groups: Groups, *, check: bool = False, **weighing: Unpack[Weighing]) -> WeighedGroups:
+    """Return each group's normalised row weights and the groups' probabilities; ``row_weights @ theta`` are its means.
 
-    ``row_weights @ theta`` are the group means. An absent group has weights 0 and probability 0, and the others are
-    renormalised. Weights and prior are constants: no gradient. Of theta (..., n, m) only shape, dtype and device are
-    used unless values are checked; `check` looks at them (a device synchronisation) even when `n_groups` is given.
-    Groups (..., n) are integers 0..K-1, or `WeighedGroups`, which are returned as they are; the rest is in `Weighing`.
+    Groups (..., n) are integers 0..K-1, or `WeighedGroups`, which are returned as they are. An absent group has weights
+    0 and probability 0. Of theta (..., n, m) only shape, dtype and device are used, unless its values are checked:
+    where `n_groups` is not given, or with `check`.
 
     >>> row_weights, prior = group_weights(torch.rand(3, 1), torch.tensor([0, 1, 1]))
     >>> row_weights
@@ -51,6 +42,7 @@ def group_weights(
     >>> prior
     tensor([0.3333, 0.6667])
     """
+    weights, prior, n_groups = weighing.get("weights"), weighing.get("prior"), weighing.get("n_groups")
     if isinstance(groups, WeighedGroups):
         if weights is not None or prior is not None:
             raise InputError("weights and prior are part of WeighedGroups.", remedy="Pass them to weigh_groups.")
@@ -72,12 +64,8 @@ def group_weights(
 def weigh_groups(
     groups: Tensor, *, n_groups: int, weights: Weights = None, prior: Weights = None, dtype: torch.dtype = torch.float32
 ) -> WeighedGroups:
-    """Return what the measures need of the groups, once for many calls; values are trusted.
+    """Return what the measures need of groups (..., n), once for many calls; values are trusted.
 
-    Parameters as in `group_weights`; any leading dimensions, for example all batches of an epoch.
-
-    Examples
-    --------
     >>> weigh_groups(torch.tensor([0, 1, 1]), n_groups=2).prior
     tensor([0.3333, 0.6667])
     """

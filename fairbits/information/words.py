@@ -48,10 +48,9 @@ def _refuse_second_order(upstream: Tensor) -> None:
 def mean_words(theta: Tensor, row_weights: Tensor) -> Tensor:
     """Return the weighted sums of p(t|x) over the rows, for every word t and every group.
 
-    P_s(t) = sum_j w_sj prod_i theta_ji^{t_i} (1 - theta_ji)^{1 - t_i}. With t = (u, v) split in half this is
-    A_s^T B, where A and B hold the half products: n 2^m multiplications and memory for n 2^{m/2} numbers.
-    Theta (..., n, m) and row_weights (..., K, n), constants, give (..., K, 2^m), words in the order of
-    ``itertools.product((0, 1), repeat=m)``.
+    P_s(t) = sum_j w_sj prod_i theta_ji^{t_i} (1 - theta_ji)^{1 - t_i}; with t = (u, v) split in half, A_s^T B of half
+    products A and B. Theta (..., n, m) and row_weights (..., K, n), constants, give (..., K, 2^m), words in the
+    order of ``itertools.product((0, 1), repeat=m)``.
     """
     return _MeanWords.apply(theta, row_weights)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
-from scipy.stats import rankdata
+from scipy.stats import rankdata, wasserstein_distance
 from sklearn.metrics import roc_auc_score
 
 from fairbits.errors import InputError
@@ -31,9 +31,8 @@ class UndefinedGapError(InputError):
 def auc(y_true: Any, y_score: Any) -> float:
     """Return scikit-learn's area under the ROC curve: from 0 to 1 (best), 0.5 is chance.
 
-    The probability that a positive scores above a negative, ties counting 1/2; for more than two labels the mean over
-    labels, each against the rest. Of two labels (n,), the last in sorted order is positive. Scores are (n,) for two
-    labels, or (n, C) probabilities, a column per label in sorted order. Two labels take a tenth of scikit-learn's time.
+    For more than two labels the mean over labels, each against the rest. Of two labels (n,), the last in sorted order
+    is positive. Scores are (n,) for two labels, or (n, C) probabilities, a column per label in sorted order.
 
     >>> auc(["no", "no", "yes", "yes"], [0.1, 0.4, 0.35, 0.8])
     0.75
@@ -41,7 +40,7 @@ def auc(y_true: Any, y_score: Any) -> float:
     scores, labels, numbers = _scores_and_labels(y_true, y_score)
     if len(labels) != 2 or scores.shape[1] > 2:
         return float(roc_auc_score(numbers, scores if scores.shape[1] > 2 else scores[:, -1], multi_class="ovr"))
-    positive = numbers == 1  # by ranks
+    positive = numbers == 1  # by ranks, in a tenth of scikit-learn's time
     wins = int(positive.sum())
     return float((rankdata(scores[:, -1])[positive].sum() / wins - (wins + 1) / 2) / (len(numbers) - wins))
 
@@ -50,13 +49,10 @@ def group_pairwise_accuracy_gap(y_true: Any, y_score: Any, *, sensitive_features
     """Return the gap between groups of the pairwise accuracy, the paper's GPA: from 0 (best) to 1.
 
     ``max_ij |A_ij - A_ji|``, ``A_ij = P(score of a positive of group i > score of a negative of group j)``, ties
-    counting 1/2 (Narasimhan et al. 2020). Only the order of the scores matters. A pair is defined when both groups have
-    positives and negatives. Undefined pairs are left out of the maximum (for C columns, class by class); if none is
-    defined, an `UndefinedGapError` says so.
-
-    Of two labels (n,), either may be called positive, the gap is the same. Scores are (n,) for two labels, or (n, C)
-    with a column for each of the C labels in `y_true`, in sorted order: then the maximum over classes, each against the
-    rest. Sensitive features are (n,) groups, or several columns whose intersections are the groups, in all measures.
+    counting 1/2 (Narasimhan et al. 2020), over pairs of groups that have positives and negatives; if there are none, an
+    `UndefinedGapError` says so. Scores are (n,) for two labels, or (n, C) with a column for each of the C labels in
+    `y_true`, in sorted order: then the maximum over classes, each against the rest. Sensitive features are (n,) groups,
+    or several columns whose intersections are the groups, in all measures.
 
     >>> group_pairwise_accuracy_gap([1, 0, 1, 0], [0.9, 0.6, 0.5, 0.1], sensitive_features=list("aabb"))
     1.0
@@ -100,9 +96,8 @@ def discrimination(y_pred: Any, *, sensitive_features: Any) -> float:
     """Return the gap between groups of the mean prediction, the paper's yDiscrim: from 0 (best) to 1.
 
     ``max_ij |mean(y_pred in group i) - mean(y_pred in group j)|`` (Zemel et al. 2013), the demographic parity
-    difference. For labels other than 0 and 1, or more than two, the largest gap of a label's rate. Predictions are (n,)
-    labels; (n,) floats that are not all whole (probabilities), to be averaged; or (n, C), a column per class: the
-    largest gap of a column's mean.
+    difference. Predictions are (n,) labels: the largest gap of a label's rate; (n,) floats that are not all whole
+    (probabilities); or (n, C), a column per class: the largest gap of a column's mean.
 
     >>> discrimination([1, 1, 1, 0], sensitive_features=["a", "a", "b", "b"])
     0.5
@@ -125,10 +120,9 @@ def discrimination_curve_area(y_score: Any, *, sensitive_features: Any, n_thresh
     """Return the area under the discrimination curve, the paper's AUDC: from 0 (best) to 1 for probabilities.
 
     ``max_ij integral |P(score >= t in group i) - P(score >= t in group j)| dt``: the largest 1-Wasserstein distance
-    between two groups' scores (n,); of (n, C), a column per class, the maximum. Squashing the scores lowers it while
-    their order stays. `n_thresholds` takes yDiscrim's mean over so many equispaced thresholds, the midpoints of equal
-    parts of [0, 1]. It is within ``1 / n_thresholds`` of the exact area, and for scores of 0 and 1 it is yDiscrim. None
-    integrates exactly, over scores of any range.
+    between two groups' scores (n,); of (n, C), a column per class, the maximum. `n_thresholds` takes yDiscrim's mean
+    over the midpoints of so many equal parts of [0, 1], within ``1 / n_thresholds`` of the exact area. None integrates
+    exactly, over scores of any range.
 
     >>> round(discrimination_curve_area([0.5, 0.7, 0.1, 0.3], sensitive_features=["a", "a", "b", "b"]), 6)
     0.4
@@ -148,16 +142,10 @@ def discrimination_curve_area(y_score: Any, *, sensitive_features: Any, n_thresh
 def _area(cells: list[NDArray], n_thresholds: int | None) -> float:
     """Return the largest area between two groups' curves: maximum over pairs after integration."""
     if n_thresholds is None:
-        return max(_wasserstein(a, b) for a, b in combinations(cells, 2))
+        return max(float(wasserstein_distance(a, b)) for a, b in combinations(cells, 2))
     thresholds = (np.arange(n_thresholds) + 0.5) / n_thresholds
     below = np.array([np.searchsorted(cell, thresholds) / len(cell) for cell in cells])  # (K, n_thresholds)
     return float(pdist(below, "cityblock").max() / n_thresholds)
-
-
-def _wasserstein(a: NDArray, b: NDArray) -> float:
-    grid = np.sort(np.concatenate([a, b]).astype(np.float64))
-    below = [np.searchsorted(sample, grid[:-1], "right") / len(sample) for sample in (a, b)]
-    return float(np.abs(below[0] - below[1]) @ np.diff(grid))
 
 
 def _sorted_cells(values: NDArray, codes: NDArray, n_codes: int) -> list[NDArray]:
@@ -265,10 +253,10 @@ def _as_labels(values: Any, name: str) -> tuple[list, NDArray[np.intp]]:
 def _columns_of(values: Any, name: str) -> list[Any]:
     """Return the columns of a frame, series, array or list; lists become objects, so that NaN stays NaN."""
     if hasattr(values, "columns"):
-        return [values[column] for column in values.columns]
-    if hasattr(values, "factorize") or hasattr(values, "to_list"):
+        return [column for label in values.columns for column in _columns_of(values[label], name)]
+    if hasattr(values, "factorize"):  # pandas knows its own
         return [values]
-    array = values if isinstance(values, np.ndarray) else np.asarray(values, dtype=object)
+    array = np.asarray(values, dtype=None if hasattr(values, "__array__") else object)
     if array.ndim not in (1, 2) or array.size == 0:
         raise InputError(f"{name} must have shape (n,) or (n, columns), got {array.shape}.", remedy="Reshape it.")
     return list(array.reshape(len(array), -1).T)
@@ -279,8 +267,6 @@ def _encoded(column: Any, name: str) -> tuple[list, NDArray[np.intp]]:
     if isinstance(column, np.ndarray) and column.dtype.kind == "U":
         found, codes = _unique_text(column)
     else:
-        if hasattr(column, "to_list") and not hasattr(column, "factorize"):  # polars
-            column = np.array(column.to_list(), dtype=object)
         codes, found = pd.factorize(column)
     if (codes < 0).any():
         raise InputError(f"{name} has missing values.", remedy="Drop those rows or give them a label of their own.")

@@ -58,8 +58,8 @@ class StochasticBinary(nn.Module):
         return f"temperature={self.temperature}, noise_floor={self.noise_floor}"
 
 
-class DeterministicBinary(nn.Module):
-    """The threshold neuron, deterministic twin of :class:`StochasticBinary`.
+class DeterministicBinary(StochasticBinary):
+    """The threshold neuron, deterministic twin of `StochasticBinary`.
 
     forward         T = [z > 0]
     pseudo-gradient dT/dz := sigmoid'(z / temperature) / temperature
@@ -68,12 +68,8 @@ class DeterministicBinary(nn.Module):
     tensor([0., 1.])
     """
 
-    def __init__(self, temperature: float = 1.0):
-        super().__init__()
-        self.twin = StochasticBinary(temperature)
-
-    def forward(self, logits: Tensor) -> Tensor:
-        return draw_bits(self.twin.theta(logits), 0.5)
+    def forward(self, logits: Tensor, noise=0.5) -> Tensor:
+        return draw_bits(self.theta(logits), noise)
 
 
 def sign_weights(weight: Tensor) -> Tensor:
@@ -90,7 +86,7 @@ def sign_weights(weight: Tensor) -> Tensor:
 
 
 class BinaryLinear(nn.Linear):
-    """A linear layer whose weights are signs, scaled by 1/sqrt(fan_in); `binary=False` leaves them real.
+    """A linear layer whose weights are signs, scaled by 1/sqrt(fan_in).
 
     The scale keeps the pre-activation's variance at 1 whatever the width, so that neither half of a binary
     activation saturates; it can be folded into the activation's temperature.
@@ -99,29 +95,19 @@ class BinaryLinear(nn.Linear):
     torch.Size([1, 2])
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, *, binary: bool = True):
-        super().__init__(in_features, out_features, bias)
-        self.binary = binary
-
     def forward(self, input: Tensor) -> Tensor:
-        weight = sign_weights(self.weight) * self.in_features**-0.5 if self.binary else self.weight
-        return nn.functional.linear(input, weight, self.bias)
+        return nn.functional.linear(input, sign_weights(self.weight) * self.in_features**-0.5, self.bias)
 
 
 class BinaryConv2d(nn.Conv2d):
-    """A convolution whose weights are signs, scaled by 1/sqrt(fan_in); `binary=False` leaves them real.
+    """A convolution whose weights are signs, scaled by 1/sqrt(fan_in).
 
     >>> BinaryConv2d(3, 2, 3)(torch.ones(1, 3, 5, 5)).shape
     torch.Size([1, 2, 3, 3])
     """
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, *, binary: bool = True, **conv):
-        super().__init__(in_channels, out_channels, kernel_size, **conv)
-        self.binary = binary
-
     def forward(self, input: Tensor) -> Tensor:
-        weight = sign_weights(self.weight) * self.weight[0].numel() ** -0.5 if self.binary else self.weight
-        return self._conv_forward(input, weight, self.bias)
+        return self._conv_forward(input, sign_weights(self.weight) * self.weight[0].numel() ** -0.5, self.bias)
 
 
 Inputs = int | tuple[int, ...]  # features of a row, or (channels, height, width) of an image

@@ -14,7 +14,7 @@ from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups
 from fairbits.nn import HiddenOutput, Inputs, dense_layers, feature_layers
 from fairbits.settings import layer_sizes, setting, tunable
-from fairbits.training import Batch, Opponent
+from fairbits.training import Batch
 
 RIDGE = 1e-3  # of the linear probe, relative to the variance of a unit
 
@@ -80,11 +80,9 @@ class AdversarialClassifier(VanillaClassifier):
     protects: ClassVar[bool] = True
 
     @property
-    def opponent(self) -> Opponent | None:
-        """The adversary; none if all parts train together or there are no groups."""
-        if self.reversal or not self.groups_:
-            return None
-        return Opponent(part="adversary", loss=self.opponent_loss, steps=self.opponent_steps)
+    def opponent(self) -> str | None:
+        """Name the part that is trained in turn; none if all parts train together or there are no groups."""
+        return "adversary" if self.groups_ and not self.reversal else None
 
     def build(self, inputs: Inputs, n_classes: int) -> AdversarialNet:
         encoder, width = feature_layers(inputs, self.channels, self.hidden_sizes)
@@ -109,7 +107,6 @@ class AdversarialClassifier(VanillaClassifier):
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
 
     def opponent_loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the adversaries' own loss."""
         with torch.no_grad():
             hidden = net.features(batch.x)
         return {"total": _added(self.errors(net.adversary, hidden, batch))}

@@ -13,7 +13,7 @@ from fairbits.nn import HiddenOutput, Inputs
 from fairbits.nn.layers import ConvolutionalFeatures
 from fairbits.rivals.hsic import gaussian_kernel, hsic
 from fairbits.settings import setting, tunable
-from fairbits.training import Batch, Opponent
+from fairbits.training import Batch
 
 
 class ReBiasClassifier(VanillaClassifier):
@@ -43,8 +43,8 @@ class ReBiasClassifier(VanillaClassifier):
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma", "opponent_learning_rate")
 
     @property
-    def opponent(self) -> Opponent:
-        return Opponent(part="biased", loss=self.opponent_loss, steps=self.opponent_steps)
+    def opponent(self) -> str:
+        return "biased"
 
     @property
     def max_validation_rows(self) -> int:

@@ -1,14 +1,9 @@
 """The one loop that trains a stack of networks of one architecture."""
 
 from fairbits.training.loop import train as train
-from fairbits.training.plan import BalancedBatches as BalancedBatches
 from fairbits.training.plan import Batch as Batch
-from fairbits.training.plan import Opponent as Opponent
 from fairbits.training.plan import Replica as Replica
 from fairbits.training.plan import Schedule as Schedule
-from fairbits.training.plan import StratifiedBatches as StratifiedBatches
 from fairbits.training.plan import TrainingData as TrainingData
-from fairbits.training.plan import TrainingPlan as TrainingPlan
 from fairbits.training.plan import joint_groups as joint_groups
 from fairbits.training.plan import split_rows as split_rows
-from fairbits.training.stacks import Stack as Stack

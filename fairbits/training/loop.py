@@ -1,6 +1,6 @@
 """The loop: epochs of batches for a stack, full-pass validation, the best epoch of every replica."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,29 +8,33 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbits.training.plan import BalancedBatches, Batch, Loss, Replica, StratifiedBatches, TrainingData, TrainingPlan
+from fairbits.training.plan import BalancedBatches, Batch, Replica, StratifiedBatches, TrainingData
 from fairbits.training.stacks import Stack, StackAdam, load_replica, map_tensors
 
 STEPS_BETWEEN_VALIDATIONS = 10
 SMALLEST_RATE = 1e-3  # of the learning rate, where it decays
 VALIDATION_ROWS_AT_ONCE = 65_536  # over all replicas, to bound memory
 Hopeless = Callable[[int], Collection[int]] | None
+Select = Callable[[Replica, Any], float] | None
 
 
 def train(
     replicas: Sequence[Replica],
     data: TrainingData,
-    plan: TrainingPlan,
+    method: Any,
     *,
+    select: Select = None,
     hopeless: Hopeless = None,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> None:
     """Train all replicas; each ends with the parameters of its best validation epoch and a history.
 
-    `hopeless` is called after every epoch with its number and returns the places in `replicas` of those to stop now;
-    `on_epoch` is called with (epochs done, epochs at most).
+    `method` is an estimator with the settings that the replicas share, its losses and its schedule, `training`. The
+    best epoch has the smallest "total" of `evaluate`, or the smallest ``select(replica, probabilities)``. `hopeless` is
+    called after every epoch with its number and returns the places in `replicas` of those to stop now; `on_epoch` is
+    called with (epochs done, epochs at most).
     """
-    loop = _Loop(replicas, data, plan)
+    loop = _Loop(replicas, data, method, select)
     most = max(member.max_epochs for member in loop.members)
     for epoch in range(most):
         loop.epoch(epoch, hopeless)
@@ -43,12 +47,15 @@ def train(
 class _Member:
     """A replica in training: its batches, its random numbers, and its best epoch so far."""
 
-    def __init__(self, replica: Replica, place: int, data: TrainingData, plan: TrainingPlan):
-        self.replica, self.place, self.plan = replica, place, plan
+    def __init__(self, replica: Replica, place: int, data: TrainingData, method: Any):
+        self.replica, self.place, self.schedule = replica, place, method.training
         self.noise_size: Any = replica.net.noise_size
-        self.batches = StratifiedBatches(data.strata[replica.rows].cpu(), plan.batch_size)
-        self.balanced = BalancedBatches(data.cells[replica.rows].cpu(), plan.balanced_rows)
-        self.max_epochs = max(plan.max_epochs, -(-plan.schedule.min_steps // self.batches.steps))
+        self.batches = StratifiedBatches(data.strata[replica.rows].cpu(), method.batch_size)
+        self.sources: list[Any] = [self.batches]
+        if method.balanced_rows:
+            cells = data.cells[replica.rows].cpu()
+            self.sources.append(BalancedBatches(cells, self.batches.steps, method.balanced_rows))
+        self.max_epochs = max(method.max_epochs, -(-self.schedule.min_steps // self.batches.steps))
         self.generator = torch.Generator().manual_seed(replica.seed)
         self.validation_noise = self._noise(len(replica.validation))
         self.best_value, self.best_state = float("inf"), None
@@ -56,15 +63,13 @@ class _Member:
     def _noise(self, *shape: int) -> Tensor:
         return torch.rand(*shape, self.noise_size, generator=self.generator)
 
-    def draw(self, steps: int, width: int) -> list[Tensor]:
-        """Draw an epoch, padded to (steps, width): rows, their mask, their noise, and the extra rows and noise."""
-        own, extra_width = self.batches, self.plan.balanced_rows
-        rows = self.replica.rows[own.epoch(self.generator)]
-        drawn = [_padded(part, steps, width) for part in (rows, own.mask, self._noise(own.steps, own.width))]
-        if extra_width:
-            extra = self.replica.rows[self.balanced.epoch(own.steps, self.generator)]
-            drawn += [_padded(part, steps, extra_width) for part in (extra, self._noise(own.steps, extra_width))]
-        return drawn
+    def draw(self) -> list[Tensor]:
+        """Draw an epoch, (steps, width): the mask, the rows and their noise, and those of the extra batches."""
+        parts = [self.batches.mask]
+        for batches in self.sources:
+            rows = self.replica.rows[batches.epoch(self.generator)]
+            parts += [rows, self._noise(*rows.shape)]
+        return parts
 
     def is_due(self, epoch: int) -> bool:
         """Validate now? Not every epoch where an epoch is but a few steps."""
@@ -77,8 +82,8 @@ class _Member:
         replica.history.append({"epoch": epoch, **trained, **{f"validation_{k}": v for k, v in validated.items()}})
         if value < self.best_value:
             self.best_value, self.best_state, replica.best_epoch = value, state(), epoch
-        enough = (epoch + 1) * self.batches.steps >= self.plan.schedule.min_steps
-        waited = epoch - replica.best_epoch >= self.plan.schedule.patience
+        enough = (epoch + 1) * self.batches.steps >= self.schedule.min_steps
+        waited = epoch - replica.best_epoch >= self.schedule.patience
         return (enough and waited) or epoch + 1 == self.max_epochs
 
     def finish(self) -> None:
@@ -94,20 +99,20 @@ class _Member:
 
 
 class _Player(NamedTuple):
-    """Someone who takes steps on every batch: the method itself, or its opponent."""
+    """Someone who takes steps on every batch: the method itself, or the part of the network that plays against it."""
 
-    loss: Loss
+    loss: Callable[..., dict[str, Tensor]]
     owns: Callable[[str], bool] | None  # None: every parameter
     adam: StackAdam
-    steps: int
+    steps: int = 1
 
 
 class _Loop:
     """The state of one call of `train`; the first dimension of all tensors is the replica."""
 
-    def __init__(self, replicas: Sequence[Replica], data: TrainingData, plan: TrainingPlan):
-        self.members = [_Member(replica, place, data, plan) for place, replica in enumerate(replicas)]
-        self.data, self.plan, self.device = data, plan, data.x.device
+    def __init__(self, replicas: Sequence[Replica], data: TrainingData, method: Any, select: Select):
+        self.members = [_Member(replica, place, data, method) for place, replica in enumerate(replicas)]
+        self.data, self.method, self.select, self.device = data, method, select, data.x.device
         self.stack = Stack([replica.net for replica in replicas])
         columns = {name: [r.scalars[name] for r in replicas] for name in replicas[0].scalars}
         self.scalars = {k: torch.tensor(v, dtype=torch.float32, device=self.device) for k, v in columns.items()}
@@ -115,13 +120,14 @@ class _Loop:
 
     def _players(self) -> list[_Player]:
         """Return who takes steps on a batch, in turn; the last one is the method itself."""
-        opponent, decay = self.plan.opponent, self.scalars["weight_decay"]
-        adam = StackAdam(self.stack.flat, self.scalars["learning_rate"], decay)
-        if opponent is None:
-            return [_Player(self.plan.loss, None, adam, 1)]
-        own = StackAdam(self.stack.flat, self.scalars["opponent_learning_rate"], torch.zeros_like(decay))
-        rest = _Player(self.plan.loss, lambda name: not opponent.owns(name), adam, 1)
-        return [_Player(opponent.loss, opponent.owns, own, opponent.steps), rest]
+        method, flat, decay = self.method, self.stack.flat, self.scalars["weight_decay"]
+        adam = StackAdam(flat, self.scalars["learning_rate"], decay)
+        if method.opponent is None:
+            return [_Player(method.loss, None, adam)]
+        own = StackAdam(flat, self.scalars["opponent_learning_rate"], torch.zeros_like(decay))
+        part = f"{method.opponent}."
+        opponent = _Player(method.opponent_loss, lambda name: name.startswith(part), own, method.opponent_steps)
+        return [opponent, _Player(method.loss, lambda name: not name.startswith(part), adam)]
 
     def epoch(self, epoch: int, hopeless: Hopeless) -> None:
         """Train for an epoch, validate the replicas that are due, and let go of those that are done."""
@@ -137,15 +143,14 @@ class _Loop:
 
     def _train_epoch(self, epoch: int) -> list[dict[str, float]]:
         """Take every replica once through its rows; return the mean terms."""
-        steps, width = (max(getattr(m.batches, name) for m in self.members) for name in ("steps", "width"))
-        drawn = zip(*(member.draw(steps, width) for member in self.members), strict=True)
-        rows, mask, noise, *extra = (torch.stack(parts).to(self.device) for parts in drawn)
+        mask, rows, noise, *extra = map(self._stacked, zip(*(member.draw() for member in self.members), strict=True))
         batches = self._batch(rows, mask, noise, [m.replica.rows for m in self.members])
         active = mask.amax(-1)  # (R, steps): replicas with fewer rows may have fewer steps
         if extra:
-            weight = (active / self.plan.balanced_rows).unsqueeze(-1).expand(extra[0].shape)
+            weight = (active / self.method.balanced_rows).unsqueeze(-1).expand(extra[0].shape)
             batches = batches._replace(extra=self._prepared(extra[0], weight, extra[1]))
-        ragged, ramp = not active.all(), self._ramp(epoch, steps)
+        steps, ragged = active.shape[1], not active.all()
+        ramp = self._ramp(epoch, steps)
         collected: list[dict[str, Tensor]] = []
         self.stack.training(True)
         for step in range(steps):
@@ -156,7 +161,14 @@ class _Loop:
         terms = {name: torch.stack([t[name] for t in collected]) for name in collected[0]}  # (steps, R)
         return _records({name: (value * active.T).sum(0) / active.sum(1) for name, value in terms.items()})
 
-    def _batch(self, rows: Tensor, mask: Tensor, noise: Tensor, everything: Iterable[Tensor]) -> Batch:
+    def _stacked(self, parts: Sequence[Tensor]) -> Tensor:
+        """Stack a tensor of each member, the smaller ones padded with zeros."""
+        full = parts[0].new_zeros(len(parts), *map(max, zip(*(part.shape for part in parts), strict=True)))
+        for place, part in zip(full, parts, strict=True):
+            place[tuple(map(slice, part.shape))] = part
+        return full.to(self.device)
+
+    def _batch(self, rows: Tensor, mask: Tensor, noise: Tensor, everything: Sequence[Tensor]) -> Batch:
         """Gather all but the inputs of rows (R, ..., n); `weight` is a row's share in its batch's mean, 0 for padding.
 
         Shares are relative to the mean weight of all the replica's rows, not of the batch: over an epoch every row
@@ -169,7 +181,7 @@ class _Loop:
 
     def _prepared(self, rows: Tensor, weight: Tensor, noise: Tensor) -> Batch:
         y, s = self.data.y[rows], self.data.s[rows]
-        return Batch(rows, y, s, weight, noise, self.plan.prepare(y, s, weight))
+        return Batch(rows, y, s, weight, noise, self.method.prepare(y, s, weight))
 
     def _inputs(self, batch: Batch) -> Batch:
         """Put the inputs in the place of row numbers."""
@@ -188,7 +200,7 @@ class _Loop:
 
     def _decay(self, epoch: int, step: int) -> None:
         """Lower the learning rates on their way to 0 at the last epoch's end."""
-        if self.plan.schedule.learning_rate_decay == "linear":
+        if self.method.training.learning_rate_decay == "linear":
             done = [(epoch + step / m.batches.steps) / m.max_epochs for m in self.members]
             for player in self.players:
                 player.adam.rate_factor = np.maximum(1 - np.array(done)[:, None], SMALLEST_RATE)
@@ -197,25 +209,25 @@ class _Loop:
         """Return how far the warm-up is, 0 to 1, at every step of the epoch.  (R, steps)"""
         own_steps = torch.tensor([m.batches.steps for m in self.members], device=self.device).unsqueeze(1)
         done = epoch + torch.arange(1, steps + 1, device=self.device) / own_steps
-        return (done / max(self.plan.schedule.warmup_epochs, 1e-9)).clamp(max=1)
+        return (done / max(self.method.training.warmup_epochs, 1e-9)).clamp(max=1)
 
     @torch.no_grad()
     def _validate(self) -> list[dict[str, float]]:
         """Evaluate all validation rows of every replica in one pass."""
         self.stack.training(False)
         held = [m.replica.validation for m in self.members]
-        n = max(map(len, held))
         parts = (held, [torch.ones(len(own)) for own in held], [m.validation_noise for m in self.members])
-        rows, mask, noise = (torch.stack([_padded(t, n) for t in part]).to(self.device) for part in parts)
+        rows, mask, noise = map(self._stacked, parts)
         batch = self._inputs(self._batch(rows, mask, noise, held))
         scalars = {**self.scalars, "ramp": torch.ones(len(rows), device=self.device)}
-        terms = self.stack.map(self.plan.evaluate, batch, scalars, chunk=max(1, VALIDATION_ROWS_AT_ONCE // n))
+        chunk = max(1, VALIDATION_ROWS_AT_ONCE // rows.shape[1])
+        terms = self.stack.map(self.method.evaluate, batch, scalars, chunk=chunk)
         probabilities = terms.pop("probabilities", None)  # (R, n, classes)
         records = _records(terms)
-        if self.plan.select is not None:
+        if self.select is not None:
             for i, member in enumerate(self.members):
                 own = None if probabilities is None else probabilities[i][: len(held[i])]
-                records[i]["selection"] = self.plan.select(member.replica, own)
+                records[i]["selection"] = self.select(member.replica, own)
         return records
 
     def _drop(self, done: set[int]) -> None:
@@ -230,13 +242,6 @@ class _Loop:
             for player in self.players:
                 player.adam.keep(index, self.stack.flat)
             self.scalars = {name: value[index] for name, value in self.scalars.items()}
-
-
-def _padded(part: Tensor, *sizes: int) -> Tensor:
-    """Return a tensor with zeros added until its first dimensions have these sizes."""
-    full = part.new_zeros(*sizes, *part.shape[len(sizes) :])
-    full[tuple(map(slice, part.shape[: len(sizes)]))] = part
-    return full
 
 
 def _records(terms: dict[str, Tensor]) -> list[dict[str, float]]:

@@ -1,6 +1,6 @@
-"""What a training is given: rows and the batches made of them, the loss, how long, which models, against whom."""
+"""What a training is given: rows and the batches made of them, how long, which models."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -8,8 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.settings import check_settings, setting
-
-Loss = Callable[..., dict[str, Tensor]]  # (net, batch, scalars) -> terms with "total", all scalars
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,41 +35,6 @@ class Schedule:
 
     def __post_init__(self) -> None:
         check_settings(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Opponent:
-    """A part of the network that plays against the rest: before every step of theirs it takes its own on its own loss.
-
-    Its learning rate is the replica's scalar "opponent_learning_rate"; its parameters move by no other loss.
-    """
-
-    part: str  # name of the submodule
-    loss: Loss
-    steps: int = 1
-
-    def owns(self, parameter: str) -> bool:
-        """Return whether a parameter is the opponent's."""
-        return parameter.startswith(self.part + ".")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingPlan:
-    """What all replicas of a stack share.
-
-    `prepare` takes (y, s, weight) of all batches of an epoch at once; each batch gets its part as ``batch.prepared``.
-    `select` is another criterion to minimise: (replica, evaluate's "probabilities" or None) -> value, without vmap.
-    """
-
-    loss: Loss  # its "total" is minimised on batches
-    evaluate: Loss  # of a full pass over the validation rows; the epoch with the smallest "total" is kept
-    batch_size: int = 256
-    max_epochs: int = 100
-    schedule: Schedule = Schedule()
-    prepare: Callable[[Tensor, Tensor, Tensor], Any] = lambda *_: ()
-    select: Callable[["Replica", Any], float] | None = None
-    opponent: Opponent | None = None
-    balanced_rows: int = 0  # of an extra batch at every step, drawn evenly from the (label, group) cells
 
 
 @dataclass(kw_only=True)
@@ -157,23 +120,22 @@ class StratifiedBatches:
 class BalancedBatches:
     """Rows drawn with replacement, evenly from the cells however rare they are.
 
-    >>> batches = BalancedBatches(torch.tensor([0] * 99 + [1]), 1000)
-    >>> rows = batches.epoch(1, torch.Generator().manual_seed(0))
+    >>> batches = BalancedBatches(torch.tensor([0] * 99 + [1]), 1, 1000)
+    >>> rows = batches.epoch(torch.Generator().manual_seed(0))
     >>> bool((rows == 99).float().mean() > 0.45)
     True
     """
 
-    def __init__(self, cells: Tensor, batch_size: int):
+    def __init__(self, cells: Tensor, steps: int, width: int):
+        self._shape = (steps, width)
         self._rows = cells.argsort(stable=True)
         self._counts = cells.unique(return_counts=True)[1]
         self._first = self._counts.cumsum(0) - self._counts
-        self.batch_size = batch_size
 
-    def epoch(self, steps: int, generator: torch.Generator) -> Tensor:
-        """Return the rows of so many batches.  (steps, batch_size)"""
-        shape = (steps, self.batch_size)
-        cell = torch.randint(len(self._counts), shape, generator=generator)
-        place = (torch.rand(shape, generator=generator) * self._counts[cell]).long()
+    def epoch(self, generator: torch.Generator) -> Tensor:
+        """Return the rows of one epoch's batches.  (steps, width)"""
+        cell = torch.randint(len(self._counts), self._shape, generator=generator)
+        place = (torch.rand(self._shape, generator=generator) * self._counts[cell]).long()
         return self._rows[self._first[cell] + place.minimum(self._counts[cell] - 1)]
 
 

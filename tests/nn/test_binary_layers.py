@@ -62,10 +62,3 @@ def test_binary_convolution_uses_signs_only():
     layer, x = BinaryConv2d(2, 3, 3, bias=False), torch.randn(4, 2, 6, 6)
     signs = torch.where(layer.weight < 0, -1.0, 1.0)
     torch.testing.assert_close(layer(x), torch.nn.functional.conv2d(x, signs / 18**0.5))
-
-
-def test_real_weights_are_the_ordinary_layers():
-    linear, conv = BinaryLinear(4, 2, binary=False), BinaryConv2d(1, 2, 3, binary=False)
-    x, image = torch.randn(3, 4), torch.randn(3, 1, 5, 5)
-    torch.testing.assert_close(linear(x), torch.nn.functional.linear(x, linear.weight, linear.bias))
-    torch.testing.assert_close(conv(image), torch.nn.functional.conv2d(image, conv.weight, conv.bias))

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbits.training import StratifiedBatches, split_rows
+from fairbits.training.plan import StratifiedBatches, split_rows
 
 strata = st.lists(st.integers(0, 3), min_size=1, max_size=200).map(torch.tensor)
 

@@ -5,8 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairbits.training import Stack
-from fairbits.training.stacks import StackAdam
+from fairbits.training.stacks import Stack, StackAdam
 
 
 @pytest.mark.parametrize("factors", [[1.0] * 20, [1 - i / 20 for i in range(20)]], ids=["constant", "decaying"])
