@@ -1,7 +1,7 @@
 """One record of what a representation does and reveals: scores, information, certificate, probes, concerns."""
 
 import warnings
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from numbers import Integral
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 
 from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes, score_intervals
 from fairbits.certificate import Certificate, certify
-from fairbits.certificate.certification import CodedRows, check_fresh, column_titles
+from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.releasing import binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
@@ -20,6 +20,15 @@ from fairbits.information import information_sandwich, neuronwise_information, s
 
 MOST_CATEGORIES = 256
 REPEATS = 2  # rows per distinct value from which a representation is counted as a code
+PROBES_TITLE = (
+    "Probes that try to recover S ({:.0%} intervals; 'permuted': 95% of the AUCs with permuted groups are below; "
+    "'shuffled': AUC after training on shuffled groups)"
+)
+PROBE = (
+    "  {column:<12} {view:<10} {model:<10} AUC {auc:.4f} [{auc_low:.4f}, {auc_high:.4f}]  permuted "
+    "{permuted_auc_high:.4f}  shuffled {shuffled_auc:.4f}  p {p_value:.3f}  balanced accuracy {balanced_accuracy:.4f} "
+    "[{balanced_accuracy_low:.4f}, {balanced_accuracy_high:.4f}]"
+)
 
 
 @dataclass(frozen=True)
@@ -80,17 +89,8 @@ class Audit:
                 bits = " ".join(f"{value:.4f}" for value in leak.each_bit)
                 lines.append(f"  each bit alone: {bits}; sum {leak.total:.4f}, which bounds nothing")
         lines += [str(self.certificate)] if self.certificate else []
-        if self.probes:
-            lines.append(
-                f"Probes that try to recover S ({self.confidence:.0%} intervals; 'permuted': 95% of the AUCs with "
-                "permuted groups are below; 'shuffled': AUC after training on shuffled groups)"
-            )
-        for p in self.probes:
-            lines.append(
-                f"  {p.column:<12} {p.view:<10} {p.model:<10} AUC {p.auc:.4f} [{p.auc_low:.4f}, {p.auc_high:.4f}]  "
-                f"permuted {p.permuted_auc_high:.4f}  shuffled {p.shuffled_auc:.4f}  p {p.p_value:.3f}  balanced "
-                f"accuracy {p.balanced_accuracy:.4f} [{p.balanced_accuracy_low:.4f}, {p.balanced_accuracy_high:.4f}]"
-            )
+        lines += [PROBES_TITLE.format(self.confidence)] if self.probes else []
+        lines += [PROBE.format(**vars(p)) for p in self.probes]
         for a in self.adversaries:
             found = f"No probe beats chance ({a.chance:.4f}) at guessing {a.column}"
             if a.reached > a.chance:
@@ -145,50 +145,38 @@ def audit(
     if unmitigated is not None and y is None:
         raise InputError("The comparison with `unmitigated` needs labels.", remedy="Pass y.")
     subject = read_subject(estimator_or_representation, X, draws, random_state)
-    model, (released, values) = subject.model, next(iter(subject.views.items()))
+    model, rows, (released, values) = subject.model, subject.X, next(iter(subject.views.items()))
     n = len(values)
-    encoder = getattr(model, "group_encoder_", None)
-    encoder = encoder or GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=n)
+    encoder = getattr(model, "group_encoder_", None) or GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=n)
     groups = encoder.transform(sensitive_features, n_rows=n)
-    columns = list(zip(groups.T, column_titles(encoder), encoder.names_, strict=True))
+    columns = list(zip(groups.T, encoder.titles_, encoder.names_, strict=True))
     leakage = tuple(_leakage(subject, *column, random_state) for column in columns)
-    certificate, most = None, {}
+    certificate, found, adversaries = None, list[ProbeResult](), []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        check_fresh(model, subject.X)
+        check_fresh(model, rows)
         if subject.law is not None:
-            law, seeded = torch.from_numpy(subject.law), getattr(model, "random_state", None) is not None
-            coded = CodedRows(law, encoder, seeded)
+            seeded = getattr(model, "random_state", None) is not None
+            coded = CodedRows(torch.from_numpy(subject.law), encoder, seeded)
             certificate = certify(coded, sensitive_features=sensitive_features, y=y, confidence=confidence)
-            most = {b.column: b.balanced_accuracy for b in certificate.bounds if b.label is None}
-    results, adversaries = [], []
+    most = {b.column: b.balanced_accuracy for b in certificate.bounds if b.label is None} if certificate else {}
     for s, title, names in columns:
-        found = _probe(subject, s, title, probes, confidence, random_state)
-        best = max((r for r in found if r.view == released), key=lambda r: r.proved_balanced_accuracy)
-        reached = best.proved_balanced_accuracy
-        adversaries.append(Adversary(title, reached, best.model, most.get(title), 1 / len(names)))
-        results += found
+        results = _probe(subject.views, s, title, probes, confidence, random_state)
+        best = max((r for r in results if r.view == released), key=lambda r: r.proved_balanced_accuracy)
+        found += results
+        reached, at_most, chance = best.proved_balanced_accuracy, most.get(title), 1 / len(names)
+        adversaries.append(Adversary(title, reached, best.model, at_most, chance))
     concerns = [w.message for w in caught if isinstance(w.message, Warning)]
-    concerns += model.concerns(subject.X, y, sensitive_features) if hasattr(model, "concerns") else []
+    concerns += model.concerns(rows, y, sensitive_features) if hasattr(model, "concerns") else []
     task, intervals = (None, {}) if model is None or y is None else _task(subject, np.asarray(y), groups, confidence)
     if unmitigated is not None and task is not None:
-        plain, rows = fitted_code(unmitigated, X)
-        concerns += worse_than_unmitigated(task, held_out_scores(plain, rows, np.asarray(y), groups), groups)
+        plain = held_out_scores(*fitted_code(unmitigated, X), np.asarray(y), groups)
+        concerns += worse_than_unmitigated(task, plain, groups)
     for concern in concerns:
         warnings.warn(concern, stacklevel=2)
-    return Audit(
-        subject=subject.name,
-        rows=n,
-        confidence=confidence,
-        task=task,
-        intervals=intervals,
-        leakage=leakage,
-        certificate=certificate,
-        probes=tuple(results),
-        adversaries=tuple(adversaries),
-        unavailable=({} if task else {"task": "there are no labels."}) | subject.unavailable,
-        concerns=tuple(map(str, concerns)),
-    )
+    unavailable = ({} if task else {"task": "there are no labels."}) | subject.unavailable
+    facts = task, intervals, leakage, certificate, tuple(found), tuple(adversaries)
+    return Audit(subject.name, n, confidence, *facts, unavailable, tuple(map(str, concerns)))
 
 
 @dataclass(frozen=True)
@@ -196,58 +184,52 @@ class Subject:
     """The representation in the forms the audit needs."""
 
     name: str
+    model: Any  # with predict_proba, for the task; else None
+    X: Any  # rows as the model sees them
     views: dict[str, np.ndarray]  # what probes are given; the first is what is released
     law: np.ndarray | None  # (n, bits) chances of bits that say the same as the release; None where there is no such
     bits: np.ndarray | None  # (n, m) chances of the code's own bits
-    model: Any = None  # with predict_proba, for the task
-    X: Any = None  # rows as the model sees them
-    unavailable: dict[str, str] = field(default_factory=dict)
+    unavailable: dict[str, str]
 
 
 def read_subject(source: Any, X: Any, draws: int, random_state: int) -> Subject:
-    """Return the subject of an audit, whatever it is."""
+    """Return the subject of an audit: a model with a code, any other model, or a table of values."""
     source, X = fitted_code(source, X)
-    name = type(source).__name__
+    name, task = type(source).__name__, dict[str, str]()
     if not (isinstance(draws, Integral) and draws >= 2):
         raise InputError("must be a whole number of at least 2.", argument="draws", value=draws)
     if hasattr(source, "__array__") or hasattr(source, "toarray") or isinstance(source, (list, tuple)):
         if X is not None:
             raise InputError("A representation is audited as it is.", remedy="Pass it alone, with X=None.")
-        return _given(source, "the representation", {"task": "a representation alone predicts nothing; audit a model."})
-    if X is None:
+        name, values, source = "the representation", source, None
+        task = {"task": "a representation alone predicts nothing; audit a model."}
+    elif X is None:
         raise InputError("X is None, but a model is audited on rows.", remedy="Pass the rows as X.")
-    if hasattr(source, "code_probabilities"):
-        theta = source.code_probabilities(X)
-        rng = np.random.default_rng(random_state)
+    elif hasattr(source, "code_probabilities"):
+        theta, rng = source.code_probabilities(X), np.random.default_rng(random_state)
         drawn = [(rng.random(theta.shape) < theta).astype(np.uint8) for _ in range(draws)]
         views = {"one draw": drawn[0], f"{draws} draws": np.mean(drawn, axis=0), "theta": theta}
-        return Subject(name, views, theta, theta, source, X)
-    if not hasattr(source, "transform") and not hasattr(source, "predict_proba"):
+        return Subject(name, source, X, views, theta, theta, {})
+    elif hasattr(source, "predict_proba"):
+        values = source.transform(X) if hasattr(source, "transform") else source.predict_proba(X)
+    elif hasattr(source, "transform"):
+        values, source, task = source.transform(X), None, {"task": f"{name} has no predict_proba."}
+    else:
         raise InputError(f"{name} has neither transform nor predict_proba.", remedy="Pass what it computes instead.")
-    values = source.transform(X) if hasattr(source, "transform") else source.predict_proba(X)
-    if hasattr(source, "predict_proba"):
-        return _given(values, name, {}, model=source, X=X)
-    return _given(values, name, {"task": f"{name} has no predict_proba."}, X=X)
-
-
-def _given(values: Any, name: str, unavailable: dict[str, str], **model: Any) -> Subject:
-    """Read a table of values: a code if rows repeat, else real-valued."""
-    values = _numbers(values)
-    unavailable = unavailable | {"several draws, theta": "how the representation was drawn is not known."}
+    values, law = _numbers(values), None
+    unavailable = task | {"several draws, theta": "how the representation was drawn is not known."}
     bits = values if np.isin(values, (0, 1)).all() else None
     if bits is None:
         unavailable["information of each bit"] = "the columns are not bits."
     distinct, cell = np.unique(values, axis=0, return_inverse=True)
-    law: np.ndarray | None = None
     if len(distinct) * REPEATS <= len(values):
         law = binary_digits(cell.ravel(), len(distinct))
     else:
-        reason = (
+        unavailable["joint information"] = unavailable["certificate"] = (
             f"it has {len(distinct)} different values in {len(values)} rows, and continuous values cannot be "
             "certified. Certify the decision (a score above a threshold), or use a fairbits code."
         )
-        unavailable |= {"joint information": reason, "certificate": reason}
-    return Subject(name, {"as given": values}, law, bits, unavailable=unavailable, **model)
+    return Subject(name, source, X, {"as given": values}, law, bits, unavailable)
 
 
 def _numbers(values: Any) -> np.ndarray:
@@ -297,13 +279,12 @@ def _leakage(subject: Subject, groups: np.ndarray, title: str, names: list[str],
     return Leakage(title, counts, share_entropy(rows / len(groups)), each, total, joint, lower)
 
 
-def _probe(subject: Subject, groups: np.ndarray, title: str, probes: str, confidence: float, seed: int) -> list:
+def _probe(views: dict, groups: np.ndarray, title: str, probes: str, confidence: float, seed: int) -> list[ProbeResult]:
     """Run the probes on every view of at most so many rows; groups of a single row are left out."""
     rows = np.random.default_rng(seed).permutation(len(groups))
     if probes == "quick" and len(rows) > QUICK_ROWS:  # every so many of the rows, group by group
         rows = rows[groups[rows].argsort(kind="stable")][np.linspace(0, len(rows) - 1, QUICK_ROWS).astype(np.int64)]
     rows = np.sort(rows[np.bincount(groups[rows])[groups[rows]] >= 2])
-    s = np.unique(groups[rows], return_inverse=True)[1]
-    options: dict[str, Any] = {"column": title, "models": {"quick": QUICK, "full": FULL}[probes]}
-    options |= {"confidence": confidence, "random_state": seed}
-    return [r for view, Z in subject.views.items() for r in run_probes(Z[rows], s, view=view, **options)]
+    s, models = np.unique(groups[rows], return_inverse=True)[1], QUICK if probes == "quick" else FULL
+    options: dict[str, Any] = {"models": models, "confidence": confidence, "random_state": seed}
+    return [r for view, Z in views.items() for r in run_probes(Z[rows], s, view=view, column=title, **options)]

@@ -25,28 +25,12 @@ from fairbits.errors import InputError
 QUICK_ROWS = 20_000  # with these rows the quick probes take seconds
 
 
-class _Network(MLPClassifier):
-    """A network that stops early whenever every group can give rows to the validation set."""
-
-    def fit(self, X, y):
-        self.early_stopping = bool(np.bincount(y).min() >= 2 and self.validation_fraction * len(y) >= y.max() + 1)
-        return super().fit(X, y)
-
-
-class _Neighbours(KNeighborsClassifier):
-    """Vote among the sqrt(n) nearest of n rows."""
-
-    def fit(self, X, y):
-        self.n_neighbors = math.isqrt(len(y))
-        return super().fit(X, y)
-
-
-PROBES: dict[str, Callable[[int], Any]] = {
-    "logistic": lambda seed: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
-    "boosting": lambda seed: HistGradientBoostingClassifier(early_stopping=False, random_state=seed),
-    "forest": lambda seed: RandomForestClassifier(1000, n_jobs=1, random_state=seed),  # the paper's probe
-    "mlp": lambda seed: make_pipeline(StandardScaler(), _Network((64,), n_iter_no_change=15, random_state=seed)),
-    "neighbours": lambda seed: make_pipeline(StandardScaler(), _Neighbours(n_jobs=1)),
+PROBES: dict[str, Callable[[int, np.ndarray], Any]] = {  # made from a seed and the groups (n,) of the training rows
+    "logistic": lambda seed, s: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+    "boosting": lambda seed, s: HistGradientBoostingClassifier(early_stopping=False, random_state=seed),
+    "forest": lambda seed, s: RandomForestClassifier(1000, n_jobs=1, random_state=seed),  # the paper's probe
+    "mlp": lambda seed, s: make_pipeline(StandardScaler(), _network(seed, s)),
+    "neighbours": lambda seed, s: make_pipeline(StandardScaler(), KNeighborsClassifier(math.isqrt(len(s)), n_jobs=1)),
 }
 QUICK = ("logistic", "boosting")
 FULL = tuple(PROBES)
@@ -113,10 +97,10 @@ def run_probes(
     if len(Z) != len(s):
         raise InputError(f"Z has {len(Z)} rows and groups has {len(s)}.", remedy="Pass one group number per row.")
     first = halves(s, random_state)
-    data = Z[first], s[first], Z[~first], s[~first]
-    together = 1 - (1 - confidence) / len(models)
-    found = {name: _probe(name, *data, confidence, together, n_permutations, random_state) for name in models}
-    return [ProbeResult(model=name, view=view, column=column, **scores) for name, scores in found.items()]
+    train, test = (Z[first], s[first]), (Z[~first], s[~first])
+    slack = one_set_deviation(np.bincount(test[1]), 1 / (s.max() + 1), (1 - confidence) / len(models))
+    found = {name: _scores(name, train, test, confidence, slack, n_permutations, random_state) for name in models}
+    return [ProbeResult(name, view, column, **scores) for name, scores in found.items()]
 
 
 def halves(groups: np.ndarray, random_state: int) -> np.ndarray:
@@ -127,42 +111,46 @@ def halves(groups: np.ndarray, random_state: int) -> np.ndarray:
     return drawn
 
 
-def _probe(name, Z, s, Z_test, s_test, confidence, together, n_permutations, random_state) -> dict[str, Any]:
-    """Train a probe and return its scores."""
+def _scores(name, train, test, confidence, slack, n_permutations, random_state) -> dict[str, Any]:
+    """Train a probe on rows and groups, and return its scores on others; slack is what sampling may add to them."""
     rng = np.random.default_rng([random_state, *name.encode()])
-    seed = int(rng.integers(2**31))
-    posterior, shuffled = (_posterior(PROBES[name](seed), Z, known, Z_test) for known in (s, rng.permutation(s)))
-    ranks = rankdata(one_vs_rest(posterior), axis=0)
-    auc = macro_auc(ranks, s_test)
-    auc_low, auc_high = auc_interval(one_vs_rest(posterior), s_test, confidence)
-    permuted = np.array([macro_auc(ranks, rng.permutation(s_test)) for _ in range(n_permutations)])
-    decision = (posterior / np.bincount(s)).argmax(1)  # as if all groups were equally frequent
-    counts, hits = np.bincount(s_test), np.bincount(s_test, weights=decision == s_test)
-    accuracy, chance = float(np.mean(hits / counts)), 1 / len(counts)
-    low, high = balanced_accuracy_interval(hits, counts, confidence)
+    seed, (Z, known), (Z_test, s) = int(rng.integers(2**31)), train, test
+    posterior, shuffled = (_posterior(name, seed, Z, groups, Z_test) for groups in (known, rng.permutation(known)))
+    scores, ranks = one_vs_rest(posterior), rankdata(one_vs_rest(posterior), axis=0)
+    auc, (auc_low, auc_high) = macro_auc(ranks, s), auc_interval(scores, s, confidence)
+    permuted = np.array([macro_auc(ranks, rng.permutation(s)) for _ in range(n_permutations)])
+    decision = (posterior / np.bincount(known)).argmax(1)  # as if all groups were equally frequent
+    counts, hits = np.bincount(s), np.bincount(s, weights=decision == s)
+    accuracy, (low, high) = float(np.mean(hits / counts)), balanced_accuracy_interval(hits, counts, confidence)
     return {
-        "rows": len(s_test),
+        "rows": len(s),
         "auc": auc,
         "auc_low": auc_low,
         "auc_high": auc_high,
         "balanced_accuracy": accuracy,
         "balanced_accuracy_low": low,
         "balanced_accuracy_high": high,
-        "proved_balanced_accuracy": max(accuracy - one_set_deviation(counts, chance, 1 - together), chance),
+        "proved_balanced_accuracy": max(accuracy - slack, 1 / len(counts)),
         "permuted_auc": float(permuted.mean()),
         "permuted_auc_high": float(np.quantile(permuted, 0.95)),
         "p_value": float((1 + np.sum(permuted >= auc - 1e-12)) / (1 + n_permutations)),
-        "shuffled_auc": macro_auc(rankdata(one_vs_rest(shuffled), axis=0), s_test),
+        "shuffled_auc": macro_auc(rankdata(one_vs_rest(shuffled), axis=0), s),
     }
 
 
-def _posterior(model: Any, Z: np.ndarray, s: np.ndarray, Z_test: np.ndarray) -> np.ndarray:
-    """Return the fitted model's probabilities of the groups for test rows, the same for equal rows, (n, K)."""
+def _posterior(name: str, seed: int, Z: np.ndarray, s: np.ndarray, Z_test: np.ndarray) -> np.ndarray:
+    """Return a fitted probe's probabilities of the groups for test rows, the same for equal rows, (n, K)."""
     distinct, row = np.unique(Z_test, axis=0, return_inverse=True)
     # One thread: on a busy machine the threads of boosting wait for one another, minutes instead of a second.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the scores show how far it got
-        return model.fit(Z, s).predict_proba(distinct)[row]
+        return PROBES[name](seed, s).fit(Z, s).predict_proba(distinct)[row]
+
+
+def _network(seed: int, s: np.ndarray) -> MLPClassifier:
+    """Return a network that stops by a tenth of the rows, if every group can give some of them."""
+    stops = bool(np.bincount(s).min() >= 2 and len(s) >= 10 * (s.max() + 1))
+    return MLPClassifier((64,), n_iter_no_change=15, early_stopping=stops, random_state=seed)
 
 
 def _checked_groups(groups: Any) -> np.ndarray:
@@ -174,11 +162,8 @@ def _checked_groups(groups: Any) -> np.ndarray:
     s = s.astype(np.int64)
     small = {group: n for group, n in enumerate(np.bincount(s).tolist()) if n < 2}
     if small:
-        raise InputError(
-            "Probes train and test on rows of every group, but these groups have fewer than 2 rows, as {group: rows}: "
-            f"{small}.",
-            remedy="Merge them with other groups, or leave their rows out.",
-        )
+        problem = f"A probe needs 2 rows or more of every group; these have fewer, as {{group: rows}}: {small}."
+        raise InputError(problem, remedy="Merge them with other groups, or leave their rows out.")
     return s
 
 
@@ -240,19 +225,16 @@ def balanced_accuracy_interval(hits: np.ndarray, counts: np.ndarray, confidence:
 def score_intervals(probabilities: np.ndarray, labels: np.ndarray, confidence: float) -> dict[str, tuple[float, float]]:
     """Return two-sided confidence intervals of the accuracy and the AUC of predicted probabilities (n, classes).
 
-    Wilson's for the accuracy, DeLong's for the AUC as in `auc_interval`, which is left out if a class has no rows.
-
-    Parameters
-    ----------
-    labels : (n,) numbers of the true classes
+    Labels (n,) are numbers of the true classes. Wilson's interval for the accuracy; for the AUC that of `auc_interval`,
+    which is left out if a class has no rows.
 
     >>> found = score_intervals(np.array([[0.8, 0.2]] * 50 + [[0.3, 0.7]] * 50), np.arange(100) // 50, 0.95)
     >>> {name: (round(low, 3), round(high, 3)) for name, (low, high) in found.items()}
     {'accuracy': (0.963, 1.0), 'auc': (0.945, 1.0)}
     """
     right = int(np.sum(probabilities.argmax(1) == labels))
-    accuracy = binomtest(right, len(labels)).proportion_ci(confidence, "wilson")
-    found = {"accuracy": (float(accuracy.low), float(accuracy.high))}
+    low, high = map(float, binomtest(right, len(labels)).proportion_ci(confidence, "wilson"))
+    found = {"accuracy": (low, high)}
     if (np.bincount(labels, minlength=probabilities.shape[1]) > 0).all():
         found["auc"] = auc_interval(one_vs_rest(probabilities), labels, confidence)
     return found

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import product
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from fairbits.certificate.confidence_bounds import Estimates, estimates, information_bound, one_set_deviation
+from fairbits.certificate.confidence_bounds import estimates, one_set_deviation
 from fairbits.certificate.releasing import Release, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
 from fairbits.errors import InputError, InputWarning
@@ -194,26 +194,18 @@ def certify(
     claims = len(strata) * sum(2 + (len(names) > 2) for names in encoder.names_)
     delta = (1 - confidence) / (claims if simultaneous else 1)
     bounds, exact = [], True
-    for column, (title, names) in enumerate(zip(column_titles(encoder), encoder.names_, strict=True)):
-        for label, rows in strata:
-            groups, fixed = codes[rows, column], given if label is None else None
-            counts = np.bincount(groups, minlength=len(names))
-            shown = estimates(theta[rows], torch.from_numpy(groups), len(names), release, fixed, delta, generator)
-            exact = exact and shown.spent == 0
-            _check_rows(counts, names, delta - shown.spent, asymptotic)
-            found = _upper_bounds(counts, shown, delta - shown.spent, fixed, asymptotic)
-            bounds.append(GroupBounds(title, label, dict(zip(names, counts.tolist(), strict=True)), *found))
-    return Certificate(
-        confidence=confidence,
-        bounds=tuple(bounds),
-        release=release.to_dict(theta.shape[1]),
-        release_words=release.describe(),
-        prior="the population's group probabilities" if prior is None else f"group probabilities {np.asarray(prior)}",
-        exact=exact,
-        asymptotic=asymptotic,
-        simultaneous=simultaneous,
-        seeded=seeded,
-    )
+    columns = zip(encoder.titles_, encoder.names_, codes.T, strict=True)
+    for (title, names, column), (label, rows) in product(columns, strata):
+        groups, fixed = column[rows], given if label is None else None
+        counts = np.bincount(groups, minlength=len(names))
+        shown = estimates(theta[rows], torch.from_numpy(groups), len(names), release, fixed, delta, generator)
+        _check_rows(counts, names, delta - shown.spent, asymptotic)
+        found = shown.upper_bounds(counts, delta - shown.spent, fixed, asymptotic)
+        bounds.append(GroupBounds(title, label, dict(zip(names, counts.tolist(), strict=True)), *found))
+        exact = exact and shown.spent == 0
+    at = "the population's group probabilities" if prior is None else f"group probabilities {np.asarray(prior)}"
+    released = release.to_dict(theta.shape[1]), release.describe()
+    return Certificate(confidence, tuple(bounds), *released, at, exact, asymptotic, simultaneous, seeded)
 
 
 def _read(source: Any, X: Any, sensitive_features: Any) -> CodedRows:
@@ -252,47 +244,25 @@ def check_fresh(estimator: Any, X: Any) -> None:
         warnings.warn(TrainingRowsWarning(problem, remedy="Use rows that were kept apart."), stacklevel=4)
 
 
-def column_titles(encoder: GroupEncoder) -> list[str]:
-    """Return what to call the coded columns of an encoder."""
-    return encoder.columns_ if len(encoder.names_) > 1 else [" x ".join(encoder.columns_)]
-
-
 def _strata(y: Any, n: int) -> list[tuple[Any, np.ndarray]]:
     """Return (None, all rows) and, with labels, (label, its rows) for each."""
+    everyone, labels = (None, np.arange(n)), np.asarray(y)
     if y is None:
-        return [(None, np.arange(n))]
-    y = np.asarray(y)
-    if len(y) != n:
-        raise InputError(f"y has {len(y)} values for {n} calibration rows.", remedy="Pass one per row.")
-    if pd.isna(y).any():
-        missing = int(pd.isna(y).sum())
+        return [everyone]
+    if len(labels) != n:
+        raise InputError(f"y has {len(labels)} values for {n} calibration rows.", remedy="Pass one per row.")
+    if missing := int(pd.isna(labels).sum()):
         raise InputError(f"{missing} labels are missing.", remedy="Drop these rows, or certify without labels.")
-    return [(None, np.arange(n)), *((label, np.flatnonzero(y == label)) for label in np.unique(y).tolist())]
+    return [everyone, *((label, np.flatnonzero(labels == label)) for label in np.unique(labels).tolist())]
 
 
-def _read_prior(prior: Any, encoder: GroupEncoder) -> Tensor:
+def _read_prior(prior: Any, encoder: GroupEncoder) -> np.ndarray:
     if len(encoder.names_) > 1:
         raise InputError("A prior is for one sensitive column.", remedy="Certify the columns one by one.")
-    values, k = torch.as_tensor(np.asarray(prior, dtype=np.float64)), len(encoder.names_[0])
-    if values.shape != (k,) or not bool((values > 0).all()) or abs(float(values.sum()) - 1) > 1e-6:
+    values, k = np.array(prior, dtype=np.float64), len(encoder.names_[0])
+    if values.shape != (k,) or not (values > 0).all() or abs(values.sum() - 1) > 1e-6:
         raise InputError(f"must be {k} positive numbers that sum to 1.", argument="prior", value=prior)
     return values
-
-
-def _upper_bounds(
-    counts: np.ndarray, shown: Estimates, delta: float, prior: Tensor | None, asymptotic: bool
-) -> tuple[float, ...]:
-    """Return the numbers of `GroupBounds` in their order."""
-    k, largest = len(counts), float(shown.total_variation.max())
-    distance = max(
-        shown.total_variation[s, r] + one_set_deviation(counts[[s, r]], 1.0, delta, asymptotic=asymptotic)
-        for s, r in combinations(range(k), 2)
-    )
-    guess = (1 + distance) / 2  # of two groups: the same claim
-    if k > 2:
-        guess = shown.best_guess + one_set_deviation(counts, 1 / k, delta, asymptotic=asymptotic)
-    information = information_bound(shown.information, counts, delta, None if prior is None else prior.numpy())
-    return float(min(1.0, distance)), float(min(1.0, guess)), information, largest, shown.information
 
 
 def _check_rows(counts: np.ndarray, names: list[str], delta: float, asymptotic: bool) -> None:

@@ -5,6 +5,7 @@ lower bound, a disparity that is there for certain, contradicts an upper one bel
 """
 
 import math
+from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from fairbits.certificate.releasing import Release
 from fairbits.errors import InputError
-from fairbits.information import binary_entropy, share_entropy, table_information, word_tables
+from fairbits.information import WeighedGroups, binary_entropy, share_entropy, table_information, word_tables
 from fairbits.information.sampling import draw_codes, posterior_divergence, relative_tables
 from fairbits.information.weighed_groups import group_weights
 from fairbits.information.words import MAX_BITS
@@ -120,61 +121,69 @@ def empirical_bernstein(values: np.ndarray, width: float, delta: float) -> float
 class Estimates(NamedTuple):
     """Upper limits of what the rows show; exact values unless drawn."""
 
-    total_variation: np.ndarray  # (K, K) between every two groups
+    total_variation: dict[tuple[int, int], float]  # between every two groups
     best_guess: float  # (1/K) sum_t max_s P_s(t)
     information: float  # bits
     spent: float = 0.0  # share of delta used up by drawing
 
+    def upper_bounds(self, rows: np.ndarray, delta: float, prior: np.ndarray | None, asymptotic: bool) -> tuple:
+        """Return bounds of total variation, balanced accuracy and information from rows (K,), and the estimates."""
+        k, deviation = len(rows), partial(one_set_deviation, delta=delta, asymptotic=asymptotic)
+        distance = max(shown + deviation(rows[[*pair]], 1.0) for pair, shown in self.total_variation.items())
+        guess = (1 + distance) / 2  # of two groups: the same claim
+        if k > 2:
+            guess = self.best_guess + deviation(rows, 1 / k)
+        information = information_bound(self.information, rows, delta, prior)
+        return min(1.0, distance), min(1.0, guess), information, max(self.total_variation.values()), self.information
+
 
 def estimates(
-    theta: Tensor, groups: Tensor, n_groups: int, release: Release, prior: Tensor | None, delta: float, generator
+    theta: Tensor, groups: Tensor, n_groups: int, release: Release, prior: np.ndarray | None, delta: float, generator
 ) -> Estimates:
     """Return what these rows show about one release; groups (n,) are numbers below n_groups."""
-    k, distance = n_groups, np.zeros((n_groups, n_groups))
-    if len(groups.unique()) < k:  # nothing is known about a group
-        return Estimates(np.ones((k, k)), 1.0, float(np.log2(k)))
-    found = _tables(theta, groups, k, release, prior, generator)
-    if found is None:
-        return _drawn(release.theta(theta), groups, k, prior, MONTE_CARLO_SHARE * delta, generator)
-    tables, share = found
-    for s, r in combinations(range(k), 2):
-        distance[s, r] = distance[r, s] = float((tables[s] - tables[r]).abs().sum() / 2)
-    return Estimates(distance, float(tables.amax(0).sum() / k), float(table_information(tables, share)))
+    pairs = list(combinations(range(n_groups), 2))
+    if len(groups.unique()) < n_groups:  # nothing is known about a group
+        return Estimates(dict.fromkeys(pairs, 1.0), 1.0, float(np.log2(n_groups)))
+    given = None if prior is None else torch.from_numpy(prior)
+    weighed = group_weights(theta, groups, prior=given, n_groups=n_groups)
+    tables = _tables(theta, weighed, release, generator)
+    if tables is None:
+        return _drawn(release.theta(theta), weighed, pairs, MONTE_CARLO_SHARE * delta, generator)
+    distance = {(s, r): float((tables[s] - tables[r]).abs().sum() / 2) for s, r in pairs}
+    information = float(table_information(tables, weighed.prior))
+    return Estimates(distance, float(tables.amax(0).sum() / n_groups), information)
 
 
-def _tables(theta: Tensor, groups: Tensor, k: int, release: Release, prior, generator) -> tuple[Tensor, Tensor] | None:
-    """Return how often each group has each word or cell, (K, cells), and the groups' shares; None if too many words."""
+def _tables(theta: Tensor, weighed: WeighedGroups, release: Release, generator) -> Tensor | None:
+    """Return how often each group has each word or cell, (K, cells); None if there are too many words."""
     n, m = theta.shape[0], theta.shape[1] * release.draws
     if m <= MAX_BITS and n * 2**m <= EXACT_WORK:
-        tables, share = word_tables(release.theta(theta), groups, prior=prior, n_groups=k)
-        if release.coarse is not None:
-            cells = release.word_cells(m)
-            tables = tables.new_zeros(k, int(cells.max()) + 1).index_add_(1, cells, tables)
-        return tables, share
-    if release.coarse is None:
-        return None
-    row_weights, share = group_weights(theta, groups, prior=prior, n_groups=k)
-    return row_weights @ release.cell_probabilities(theta, generator), share
+        tables, _ = word_tables(release.theta(theta), weighed)
+        if release.coarse is None:
+            return tables
+        cells = release.word_cells(m)
+        return tables.new_zeros(len(tables), int(cells.max()) + 1).index_add_(1, cells, tables)
+    return None if release.coarse is None else weighed.row_weights @ release.cell_probabilities(theta, generator)
 
 
-def _drawn(theta: Tensor, groups: Tensor, n_groups: int, prior: Tensor | None, delta: float, generator) -> Estimates:
+def _drawn(theta: Tensor, weighed: WeighedGroups, pairs: list, delta: float, generator) -> Estimates:
     """Draw codes from mixtures of the rows; every limit holds with probability 1 - delta on its own."""
-    row_weights, share = group_weights(theta, groups, prior=prior, n_groups=n_groups)
+    (row_weights, share), k = weighed, len(weighed.prior)
     p = theta.clamp(CLAMP, 1 - CLAMP)
     moved = theta.shape[1] * CLAMP  # total variation by which the clamping may move a group's codes
 
     def drawn(mixture: Tensor, weights: Tensor) -> Tensor:
         return relative_tables(draw_codes(p, mixture, MONTE_CARLO_DRAWS, generator), p, weights)
 
-    distance = np.zeros((n_groups, n_groups))
-    for s, r in combinations(range(n_groups), 2):
-        tables = drawn(row_weights[[s, r]].mean(0), row_weights[[s, r]])
-        limit = empirical_bernstein(((tables[0] - tables[1]).abs() / tables.sum(0)).numpy(), 1.0, delta)
-        distance[s, r] = distance[r, s] = limit + 2 * moved
+    distance = {}
+    for pair in pairs:
+        tables = drawn(row_weights[[*pair]].mean(0), row_weights[[*pair]])
+        apart = ((tables[0] - tables[1]).abs() / tables.sum(0)).numpy()
+        distance[pair] = empirical_bernstein(apart, 1.0, delta) + 2 * moved
     tables = drawn(row_weights.mean(0), row_weights)
-    guess = empirical_bernstein((tables.amax(0) / tables.sum(0)).numpy(), 1 - 1 / n_groups, delta) + 2 * moved
+    guess = empirical_bernstein((tables.amax(0) / tables.sum(0)).numpy(), 1 - 1 / k, delta) + 2 * moved
     values = posterior_divergence(drawn(share @ row_weights, row_weights), share).numpy()
-    hidden = 2 * (moved * np.log2(n_groups) + float(binary_entropy(torch.tensor(moved, dtype=theta.dtype))))
+    hidden = 2 * (moved * np.log2(k) + float(binary_entropy(torch.tensor(moved, dtype=theta.dtype))))
     information = empirical_bernstein(values, -np.log2(float(share.min())), delta) + hidden
     return Estimates(distance, guess, information, delta)
 
@@ -217,32 +226,29 @@ def proved_gap(
     release = release or Release()
     first = np.zeros(len(groups), dtype=bool)
     first[np.random.default_rng(0).permutation(len(groups))[::2]] = True
-    counts = np.stack([np.bincount(groups[half], minlength=n_groups) for half in (first, ~first)])
-    present = np.flatnonzero((counts > 0).all(0))
-    if len(present) < 2:
+    to_choose, rows = (np.bincount(groups[half], minlength=n_groups) for half in (first, ~first))
+    pairs, sizes = list(combinations(np.flatnonzero(to_choose * rows).tolist(), 2)), to_choose + rows
+    if not pairs:
         return ProvedGap(0.0, 0.0)
     halves = []
     for half in (first, ~first):
-        rows = half & np.isin(groups, present)
-        number = torch.from_numpy(np.searchsorted(present, groups[rows]))
-        found = _tables(theta[rows], number, len(present), release, None, generator)
-        if found is None:
-            problem = (
-                f"A code of {theta.shape[1] * release.draws} bits has too many words to list for {len(number)} rows."
-            )
+        weighed = group_weights(theta[half], torch.from_numpy(groups[half]), n_groups=n_groups)
+        tables = _tables(theta[half], weighed, release, generator)
+        if tables is None:
+            bits = theta.shape[1] * release.draws
+            problem = f"A code of {bits} bits has too many words to list for {half.sum()} rows."
             raise InputError(problem, remedy="Please pass a coarse code of it.")
-        halves.append(found[0])
+        halves.append(tables)
     width = max(tables.shape[1] for tables in halves)  # drawn cells: the last ones may be empty in one half
     chosen, measured = (torch.nn.functional.pad(tables, (0, width - tables.shape[1])) for tables in halves)
-    sizes, rows = counts.sum(0), counts[1][present]
 
     def hoped_for(pair: tuple[int, int]) -> float:
         s, r = pair
         return float((chosen[s] - chosen[r]).clamp(min=0).sum()) - one_set_deviation(rows[[s, r]], 1.0, delta)
 
-    s, r = max(combinations(range(len(present)), 2), key=hoped_for)
+    s, r = max(pairs, key=hoped_for)
     gap = float((measured[s] - measured[r])[chosen[s] > chosen[r]].sum())
     proved, also = (max(gap - one_set_deviation(rows[[s, r]], 1.0, error), 0.0) for error in (delta, delta / 2))
     # Lower limits of the shares of all groups together (Clopper and Pearson): the rows that choose also say how many.
-    shares = beta.ppf(delta / 2 / n_groups, np.maximum(sizes, 1), sizes.sum() - sizes + 1)[present[[s, r]]]
+    shares = beta.ppf(delta / 2 / n_groups, np.maximum(sizes, 1), sizes.sum() - sizes + 1)[[s, r]]
     return ProvedGap(proved, 2 * also**2 * float(shares.prod() / shares.sum()) / math.log(2))

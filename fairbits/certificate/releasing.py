@@ -23,6 +23,7 @@ from fairbits.errors import InputError
 ODD = np.uint64(0x9E3779B97F4A7C15)  # an odd number: no two repeats get the same number
 NAMED_BITS = 16  # up to here a coarse code is named in the record by all its words
 COARSE_DRAWS = 64  # codes drawn per row to learn how often it falls into each cell
+Pieces = Iterable[tuple[Any, pd.DataFrame | None]]
 
 
 def system_uniforms(n: int, m: int) -> np.ndarray:
@@ -86,12 +87,13 @@ class Release:
         A mean of indicators of independent rows lies in [0, 1] like a probability does, and has the same expectation:
         the certificate needs no correction for it.
         """
-        theta = self.theta(theta)
-        noise = (torch.rand(theta.shape, generator=generator, dtype=theta.dtype) for _ in range(COARSE_DRAWS))
-        drawn = [torch.from_numpy(self.cells((u < theta).to(torch.uint8).numpy())) for u in noise]
-        cells = torch.stack(drawn, 1)  # (n, draws)
-        each = torch.full(cells.shape, 1 / COARSE_DRAWS, dtype=theta.dtype)
-        return theta.new_zeros(len(theta), int(cells.max()) + 1).scatter_add_(1, cells, each)
+        theta, cells = self.theta(theta), []
+        for _ in range(COARSE_DRAWS):
+            drawn = torch.rand(theta.shape, generator=generator, dtype=theta.dtype) < theta
+            cells.append(torch.from_numpy(self.cells(drawn.to(torch.uint8).numpy())))
+        cell = torch.stack(cells, 1)  # (n, draws)
+        shares = torch.full(cell.shape, 1 / COARSE_DRAWS, dtype=theta.dtype)
+        return theta.new_zeros(len(theta), int(cell.max()) + 1).scatter_add_(1, cell, shares)
 
     def cells(self, codes: np.ndarray) -> np.ndarray:
         """Return the cell of each code (n, m).  (n,)"""
@@ -116,11 +118,11 @@ class Release:
     def to_dict(self, m: int) -> dict[str, Any]:
         """Return the release of m bits as plain numbers and texts; a coarse code by its cells and a fingerprint."""
         coarse: dict[str, Any] | None = None
-        if self.coarse is not None:
-            coarse = {"cells": None, "sha256": None}  # naming wide ones would take too long
-            if m <= NAMED_BITS:
-                cells = self.word_cells(m).numpy()
-                coarse = {"cells": int(cells.max()) + 1, "sha256": hashlib.sha256(cells.tobytes()).hexdigest()}
+        if self.coarse is not None and m > NAMED_BITS:  # naming all words would take too long
+            coarse = {"cells": None, "sha256": None}
+        elif self.coarse is not None:
+            cells = self.word_cells(m).numpy()
+            coarse = {"cells": int(cells.max()) + 1, "sha256": hashlib.sha256(cells.tobytes()).hexdigest()}
         return {"draws": int(self.draws), "eps": float(self.eps), "coarse": coarse}
 
 
@@ -240,8 +242,8 @@ def release(
         certified_draws = draws if certificate is None else certificate.release["draws"]
     names, people, m = None, [], method.code_size
     if person is not None:
-        names = pd.DataFrame(person.to_pandas() if hasattr(person, "to_pandas") else person)
-        names = names.rename(columns={0: "person"})
+        table = pd.DataFrame(person.to_pandas() if hasattr(person, "to_pandas") else person)
+        names = table.rename(columns={0: "person"})
         people = [str(name) for name in names.columns]
         if len(names) != len(rows):
             problem = f"There are {len(names):,} identifiers for {len(rows):,} rows."
@@ -255,20 +257,15 @@ def release(
         return release_pieces(method, [(rows, names)], opened, what, repeated, certified_draws)
 
 
-def release_pieces(
-    method: Any,
-    pieces: Iterable[tuple[Any, pd.DataFrame | None]],
-    ledger: Ledger,
-    what: Release,
-    repeated: str,
-    certified_draws: int,
-) -> Released:
-    """Release the codes of rows that come in pieces, (rows as the method takes them, identifiers); see `release`."""
+def release_pieces(method: Any, pieces: Pieces, ledger: Ledger, what: Release, repeated: str, covered: int) -> Released:
+    """Release the codes of rows that come in pieces, (rows as the method takes them, identifiers); see `release`.
+
+    `covered` is how many draws per person the certificate covers.
+    """
     if repeated not in ("refuse", "reuse", "again"):
         raise InputError("must be 'refuse', 'reuse' or 'again'.", argument="repeated", value=repeated)
-    if what.draws > certified_draws and repeated != "again":
-        problem = f"is more than the certificate covers ({certified_draws})."
-        raise InputError(problem, argument="draws", value=what.draws)
+    if what.draws > covered and repeated != "again":
+        raise InputError(f"is more than the certificate covers ({covered}).", argument="draws", value=what.draws)
     key, numbers, drawn, done = ledger.key, [], [], 0
     for rows, names in pieces:
         numbers.append(ledger.number(_recognised_by(rows, names, done)))
@@ -285,9 +282,9 @@ def release_pieces(
             raise InputError("Another program has just started this ledger.", remedy="Please try again.")
         known = ledger.find(rows)
         before = known["draws"].astype(np.int64)
-        spent = int((before + what.draws > certified_draws).sum())
+        spent = int((before + what.draws > covered).sum())
         if repeated == "refuse" and spent:
-            raise AlreadyReleasedError(spent, len(rows), certified_draws, how or "the values that the model reads")
+            raise AlreadyReleasedError(spent, len(rows), covered, how or "the values that the model reads")
         kept = (before > 0) & (repeated == "reuse")
         others = int((known["kind"][kept] != kind).sum())
         if others:
@@ -304,7 +301,7 @@ def release_pieces(
         most_draws=int((before + what.draws * ~kept).max(initial=0)),
         alike=alike,
         exchangeable=int((kept & identical).sum()),
-        certified_draws=certified_draws,
+        certified_draws=covered,
     )
 
 

@@ -201,6 +201,7 @@ class GroupEncoder:
     Attributes
     ----------
     columns_ : list of str, the sensitive columns.
+    titles_ : list of str, what to call each coded column: `sex x race` for an intersection.
     names_ : list of lists of str, group names per coded column ("intersection" has one coded column).
     sizes_ : list of lists of int, rows per group in fit.
     levels_ : list, what was learnt per sensitive column: name, labels, and edges if its numbers were binned.
@@ -248,12 +249,16 @@ class GroupEncoder:
         unseen = numbers[self.cells_[places] != numbers]
         if len(unseen):
             remedy = "Drop these rows, merge categories, or fit with groups='each'."
-            raise UnseenGroupError(" x ".join(own), self._crossed_name(unseen[0]), len(unseen), remedy)
+            raise UnseenGroupError(self.titles_[0], self._crossed_name(unseen[0]), len(unseen), remedy)
         return places
 
     @property
     def columns_(self) -> list[str]:
         return [level.name for level in self.levels_]
+
+    @property
+    def titles_(self) -> list[str]:
+        return self.columns_ if self.cells_ is None else [" x ".join(self.columns_)]
 
     @property
     def names_(self) -> list[list[str]]:
@@ -275,9 +280,8 @@ class GroupEncoder:
         return ", ".join(level.titled(int(code)) for level, code in zip(self.levels_, codes, strict=True))
 
     def _check_sizes(self) -> None:
-        crossed = len(self.names_) < len(self.columns_)
-        titles = [" x ".join(self.columns_)] if crossed else self.columns_
-        for title, names, sizes in zip(titles, self.names_, self.sizes_, strict=True):
+        crossed = len(self.titles_) < len(self.columns_)
+        for title, names, sizes in zip(self.titles_, self.names_, self.sizes_, strict=True):
             if len(names) < 2:
                 problem = f"The sensitive column {title!r} has only one group, {names[0]!r}."
                 raise InputError(problem, remedy="Pass rows of two or more groups, or leave the column out.")

@@ -222,7 +222,7 @@ def with_settings(name: str, settings: dict[str, Any]) -> Any:
 
 class StepState(State):
     name: Annotated[str, Field(min_length=1)]
-    model: Annotated[TableState | MethodState, Field(discriminator="kind")]
+    model: TableState | MethodState = Field(discriminator="kind")
 
 
 class PipelineState(State):
@@ -257,7 +257,7 @@ class CertifiedState(State):
     calibration_fraction: Share
     gammas: Annotated[tuple[Gamma, ...], Field(min_length=1)]
     template: TemplateState | None
-    chosen: Annotated[MethodState | PipelineState, Field(discriminator="kind")]
+    chosen: MethodState | PipelineState = Field(discriminator="kind")
     certificate: Certificate
     path: list[dict[str, bool | Whole | float]]
     output: Output
@@ -287,6 +287,4 @@ class FileState(State):
 
     created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
     versions: dict[str, str]
-    model: Annotated[
-        MethodState | PipelineState | CertifiedState | TableState | GroupsState, Field(discriminator="kind")
-    ]
+    model: MethodState | PipelineState | CertifiedState | TableState | GroupsState = Field(discriminator="kind")

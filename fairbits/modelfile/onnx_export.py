@@ -54,14 +54,11 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
       noise (n, code_size) float32 -> bits (n, code_size) uint8, one draw per row;
     - ``head.onnx``: bits -> probabilities (n, classes) float32, as `decode` gives them.
 
-    You supply the noise: uniform in [0, 1), fresh for every row, bit and run, from a cryptographic source, and secret.
-    The files hold no random generator and no seed. Noise of 24 bits, all that float32 holds, changes the probability
-    of a bit by less than 6e-8.
-
-    The encoder does not return theta, the probabilities of the bits: theta is a function of the row, and no certificate
-    covers it. For the same reason the averaged `predict_proba` is not exported. This prevents mistakes, not attacks:
-    anyone who has ``encoder.onnx`` can compute theta for rows they have. Recipients need only the bits, ``head.onnx``
-    and the classes.
+    You supply the noise: uniform in [0, 1), fresh for every row, bit and run, from a cryptographic source, and secret;
+    the files hold no random generator and no seed. The 24 bits of a float32 change the probability of a bit by less
+    than 6e-8. Neither theta, the probabilities of the bits, nor the averaged `predict_proba` is exported: they are
+    functions of the row, which no certificate covers. This prevents mistakes, not attacks: anyone who has
+    ``encoder.onnx`` can compute theta for rows they have. Recipients need only the bits, ``head.onnx`` and the classes.
 
     Any other method becomes one file, ``model.onnx``: x -> probabilities, as `predict_proba` gives them.
 
@@ -107,17 +104,13 @@ def _fitted_steps(model: Any) -> list[Any]:
 
 def _description(estimator: Any, encoder: TableEncoder | None, files: list[str]) -> dict[str, Any]:
     """Return the content of `export.json`."""
-    first = estimator if encoder is None else encoder
-    columns = [
-        str(name) for name in getattr(first, "feature_names_in_", [f"x{i}" for i in range(first.n_features_in_)])
-    ]
-    names: Any = columns if encoder is None else [str(name) for name in encoder.get_feature_names_out()]
-    table = None
+    first: Any = estimator if encoder is None else encoder
+    names = list(map(str, getattr(first, "feature_names_in_", [f"x{i}" for i in range(first.n_features_in_)])))
+    shape, table = ["n", *estimator.input_shape_], None
     if encoder is not None:
         learnt = [{"kind": "dropped"} if feature is None else asdict(feature) for feature in encoder.features_]
-        named = [{"name": name, **feature} for name, feature in zip(columns, learnt, strict=True)]
-        table = {"recipe": RECIPE, "columns": named}
-    shape = ["n", *estimator.input_shape_]
+        table = {"recipe": RECIPE, "columns": [{"name": n, **f} for n, f in zip(names, learnt, strict=True)]}
+        names = list(map(str, encoder.get_feature_names_out()))
     described = {
         "fairbits": fairbits.__version__,
         "method": type(estimator).__name__,
@@ -163,30 +156,21 @@ def _onnx(module: nn.Module, inputs: dict[str, Tensor], output: str, about: dict
     import onnx
 
     rows = torch.export.Dim("n")
+    options: dict[str, Any] = {"opset_version": 18, "dynamo": True, "verbose": False}
+    options |= {"input_names": list(inputs), "output_names": [output]}
+    options |= {"dynamic_shapes": {name: {0: rows} for name in inputs}}
     with _quiet():
-        program: Any = torch.onnx.export(
-            module,
-            tuple(inputs.values()),
-            input_names=list(inputs),
-            output_names=[output],
-            dynamic_shapes={name: {0: rows} for name in inputs},
-            opset_version=18,
-            dynamo=True,
-            verbose=False,
-        )
-    proto = program.model_proto
+        program: Any = torch.onnx.export(module, tuple(inputs.values()), **options)
+    proto = program.model_proto  # a new copy at every access
     graph = proto.graph
     graph.ClearField("value_info")
     for part in (graph, *graph.node, *graph.input, *graph.output):
         part.ClearField("metadata_props")  # Python code, with the paths of this machine
-    for value in (*graph.input, *graph.output):
-        dimension = value.type.tensor_type.shape.dim[0]
+    for dimension in (value.type.tensor_type.shape.dim[0] for value in (*graph.input, *graph.output)):
         if not dimension.dim_param:  # the exporter says nothing about it
-            raise InputError(
-                f"The file would take {dimension.dim_value} rows and no other number: somewhere the network turns the "
-                "number of rows into a plain number.",
-                remedy="Write x.shape[0] there, not len(x).",
-            )
+            where = "somewhere the network turns the number of rows into a plain number"
+            problem = f"The file would take {dimension.dim_value} rows and no other number: {where}."
+            raise InputError(problem, remedy="Write x.shape[0] there, not len(x).")
     onnx.helper.set_model_props(proto, about)
     onnx.checker.check_model(proto, full_check=True)
     return proto.SerializeToString(deterministic=True)

@@ -73,8 +73,7 @@ def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> Non
             "model": plain(describe(model)),
         }
         files = {MODEL: write_json(content)}
-        method = method_of(model)
-        if method is not None:
+        if (method := method_of(model)) is not None:
             weights = {name: t.detach().cpu().contiguous().clone() for name, t in method.net_.state_dict().items()}
             files[WEIGHTS] = safetensors.torch.save(weights)
     with said_of(f"{path} cannot be written"):

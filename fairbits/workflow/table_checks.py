@@ -13,7 +13,7 @@ import torch
 
 from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
-from fairbits.certificate.certification import CodedRows, check_fresh, column_titles
+from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.confidence_bounds import EXACT_WORK
 from fairbits.certificate.releasing import binary_digits
 from fairbits.encoding.columns import label as text_of
@@ -128,7 +128,7 @@ def _compare(
         coded = CodedRows(digits, model.groups)
         answer = certify(coded, sensitive_features=new.s, confidence=certificate.confidence)
         things.append(("class", digits, Release(), answer))
-    titles, numbers = column_titles(model.groups), model.groups.transform(new.s)
+    titles, numbers = model.groups.titles_, model.groups.transform(new.s)
     kinds = bool(limit.total_variation) + (limit.information is not None)
     delta = (1 - certificate.confidence) / max(len(things) * len(titles) * kinds, 1)
     found = []
