@@ -10,16 +10,24 @@ from typing import BinaryIO
 from fairbits.errors import InputError
 
 
-def replace_file(file: Path, content: str | bytes) -> None:
-    """Write a file that appears whole or not at all; it is on the disk on return."""
+@contextmanager
+def whole_file(file: Path) -> Iterator[BinaryIO]:
+    """Open a file that appears whole or not at all; it is on the disk at the end."""
     part = file.with_name(f".part.{os.getpid()}.{file.name}")
     try:
         with part.open("wb") as opened:
-            write_through(opened, content.encode() if isinstance(content, str) else content)
+            yield opened
+            opened.flush()
+            os.fsync(opened.fileno())
         os.replace(part, file)
-    except BaseException:
+    finally:
         part.unlink(missing_ok=True)
-        raise
+
+
+def replace_file(file: Path, content: str | bytes) -> None:
+    """Write a `whole_file` at once."""
+    with whole_file(file) as opened:
+        opened.write(content.encode() if isinstance(content, str) else content)
 
 
 def write_through(opened: BinaryIO, data: bytes) -> None:

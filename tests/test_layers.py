@@ -1,6 +1,7 @@
 """Imports point down: a test walks every one of them, also relative ones and those by name."""
 
 import ast
+import importlib.util
 import subprocess
 import sys
 from collections import Counter
@@ -87,6 +88,27 @@ def test_nothing_loads_the_lab_or_the_rivals_by_itself(module):
     if part(module) not in {"rivals", "lab"} and module not in LAB_COMMANDS:
         assert not {part(name) for name in imported_modules(module, top_level_only=True)} & {"rivals", "lab"}
         assert "lab" not in {part(name) for name in imported_modules(module)}
+
+
+def imports_of_our_own():
+    """Yield the module that imports, the one it imports from, and the names."""
+    for module, file in MODULES.items():
+        package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                yield from ((module, alias.name, []) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+                yield module, source, [alias.name for alias in node.names]
+
+
+def test_every_import_of_our_own_finds_its_names():
+    """Also inside functions: neither mypy nor loading the module would notice those that are wrong."""
+    for module, source, names in imports_of_our_own():
+        if source.split(".")[0] == "fairbits":
+            found = importlib.import_module(source)
+            lost = [name for name in names if not hasattr(found, name) and f"{source}.{name}" not in MODULES]
+            assert not lost, f"{module} imports {lost} from {source}"
 
 
 def test_no_imports_go_in_a_ring():

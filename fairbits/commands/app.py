@@ -19,10 +19,11 @@ from fairbits.commands.certify import certify
 from fairbits.commands.data import data
 from fairbits.commands.fit import fit
 from fairbits.commands.path import path
-from fairbits.commands.release_codes import predict, transform
+from fairbits.commands.predict import predict
 from fairbits.commands.report import report
 from fairbits.commands.reproduce import reproduce
 from fairbits.commands.terminal import BAD_INPUT, BROKEN_PIPE, BUG, INTERRUPTED
+from fairbits.commands.transform import transform
 from fairbits.errors import InputError, InputWarning
 from fairbits.workflow.option_words import worded
 

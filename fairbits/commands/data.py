@@ -57,7 +57,7 @@ def fetch_data(
 ) -> None:
     """Write an example table to a file, or download MNIST."""
     from fairbits.datasets.mnist import SHA256, fetch_mnist
-    from fairbits.tables.table_file import TableWriter, check_output
+    from fairbits.tables.table_file import check_output, write_table
 
     if name == "mnist":
         if output is not None:
@@ -71,8 +71,8 @@ def fetch_data(
     output = output or Path(f"{name}.csv")
     check_output(output)
     frame, table = shipped_frame(name)
-    with file_errors(output), TableWriter(output) as writer:
-        writer.write(frame)
+    with file_errors(output):
+        write_table(output, [frame])
     if as_json:
         print(json.dumps({**_described(name), "output": str(output)}))
         return

@@ -2,19 +2,19 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.pipeline import Pipeline
 
 from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.encoding.columns import CategoryFeature, Feature, as_numbers, column_kind, label
-from fairbits.encoding.group_encoder import SensitiveColumn
+from fairbits.encoding.columns import CategoryFeature, Feature, absent, as_numbers, column_kind, label
 from fairbits.errors import InputError
 from fairbits.modelfile import load
 from fairbits.tables.table_file import DATE_SHARE, TableFile, as_dates
@@ -23,6 +23,11 @@ from fairbits.tables.task import UNKNOWN, as_groups
 MANIFEST, AUDIT, INNER = "manifest.json", "audit.json", "model"
 TRUTHS = {"true": "True", "false": "False"}
 NAMED_VALUES = 3
+KINDS: dict[str, tuple[str, Callable[[pd.Series], pd.Series], float]] = {  # words, conversion, share that may fail
+    "number": ("numbers", partial(pd.to_numeric, errors="coerce"), 0.0),
+    "date": ("dates such as 2026-01-31", as_dates, 1 - DATE_SHARE),
+    "sensitive": ("numbers or dates such as 2026-01-31", partial(pd.to_numeric, errors="coerce"), 0.0),
+}
 LEAST_KNOWN = 0.5  # share of the rows of known groups; with fewer the column is probably another one
 
 
@@ -63,10 +68,8 @@ class FittedModel:
         """Raise InputError if these are not the sensitive columns of the fit."""
         own = self.groups.columns_
         if names and set(names) != set(own):
-            raise InputError(
-                f"The model was fitted to protect {', '.join(own)}, not {', '.join(names)}.",
-                remedy="Name the sensitive columns of its fit, or none.",
-            )
+            problem = f"The model was fitted to protect {', '.join(own)}, not {', '.join(names)}."
+            raise InputError(problem, remedy="Name the sensitive columns of its fit, or none.")
 
     def need_code(self) -> None:
         """Raise InputError if the model has no random bits to release."""
@@ -89,18 +92,15 @@ def open_model(path: Path) -> FittedModel:
     fitted = load(folder)
     inner = getattr(fitted, "estimator_", fitted)
     if not isinstance(inner, Pipeline) or not hasattr(inner[0], "feature_names_in_"):
-        raise InputError(
-            f"The model in {folder} was made in Python without a table's column names.",
-            remedy="Use it there with fairbits.load, or make one with `fairbits fit`.",
-        )
+        problem = f"The model in {folder} was made in Python without a table's column names."
+        raise InputError(problem, remedy="Use it there with fairbits.load, or make one with `fairbits fit`.")
     file = folder.parent / AUDIT
     try:
         record = json.loads(file.read_bytes()) if folder.name == INNER and file.exists() else None
         limit = None if record is None else _limit(record["certificate"], record["asked"])
     except (ValueError, TypeError, KeyError):
-        raise InputError(
-            f"{file} is not what `fairbits fit` wrote: changed or damaged.", remedy="Restore it, or move it away."
-        ) from None
+        problem = f"{file} is not what `fairbits fit` wrote: changed or damaged."
+        raise InputError(problem, remedy="Restore it, or move it away.") from None
     if hasattr(fitted, "certificate_"):
         limit = _limit(fitted.certificate_.to_dict(), fitted.get_params(deep=False))
     return FittedModel(folder, inner[0], inner[-1], record, limit)
@@ -167,35 +167,24 @@ class RowReader:
             if new:
                 self._unseen[name].update(new)
             return column
-        if feature.kind == "number":
-            return _fitted_numbers(column, self.table, "numbers", rows_before=self.rows)
-        if column_kind(column) == "date":  # or a duration, of a Parquet file
-            return column
-        dates = as_dates(column.astype("str"))
-        wrong = (column.notna() & dates.isna()).to_numpy()
-        if wrong.sum() > (1 - DATE_SHARE) * column.notna().sum():
-            raise _other_kind(column, wrong, self.table, "dates such as 2026-01-31", self.rows)
-        return dates
+        return _as_fitted(column, feature.kind, self.table, rows_before=self.rows)
 
 
-def _fitted_numbers(column: pd.Series, table: TableFile, held: str, *, rows_before: int = 0) -> pd.Series:
-    """Return a column of a table as numbers, as it was in fit; raise InputError at the first value that is none."""
-    if is_numeric_dtype(column):
-        return column
-    numbers = pd.to_numeric(column.astype(object), errors="coerce")
-    wrong = ((column.notna() & numbers.isna()) | is_datetime64_any_dtype(column)).to_numpy()
-    if wrong.any():
-        raise _other_kind(column, wrong, table, held, rows_before)
-    return numbers.astype(np.float64)
-
-
-def _other_kind(column: pd.Series, wrong: np.ndarray, table: TableFile, held: str, rows_before: int) -> InputError:
-    first = int(np.flatnonzero(wrong)[0])
-    return InputError(
-        f"Column {column.name!r} of {table.path} held {held} when the model was fitted; in row "
-        f"{rows_before + first + 1} it is {str(column.iloc[first])[:40]!r}.",
-        remedy="Correct it, or leave it empty if it is not known.",
-    )
+def _as_fitted(column: pd.Series, kind: str, table: TableFile, *, rows_before: int = 0) -> pd.Series:
+    """Return a column as the kind it was in the fit; raise InputError if too many of its values are of another."""
+    held, converted, wrong_share = KINDS[kind]
+    if column_kind(column) == "date" if kind == "date" else is_numeric_dtype(column):
+        return column  # dates of a Parquet file may be durations
+    values = converted(column.astype("str"))
+    wrong = (column.notna() & values.isna()).to_numpy()
+    if wrong.sum() > wrong_share * column.notna().sum():
+        first = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"Column {column.name!r} of {table.path} held {held} when the model was fitted; in row "
+            f"{rows_before + first + 1} it is {str(column.iloc[first])[:40]!r}.",
+            remedy="Correct it, or leave it empty if it is not known.",
+        )
+    return values
 
 
 def known_groups(model: FittedModel, table: TableFile) -> tuple[pd.DataFrame, np.ndarray, list[str]]:
@@ -205,19 +194,25 @@ def known_groups(model: FittedModel, table: TableFile) -> tuple[pd.DataFrame, np
     """
     encoder, bins = model.groups, (model.record or {}).get("task", {}).get("bins", {})
     table.check_columns(encoder.columns_, "which the model was fitted to protect")
-    read = table.read(encoder.columns_).frame
-    s = pd.DataFrame({level.name: _sensitive_column(level, read[level.name], bins, table) for level in encoder.levels_})
-    known, notes = np.ones(len(s), dtype=bool), []
+    s, notes = table.read(encoder.columns_).frame, []
+    known = np.ones(len(s), dtype=bool)
     for level in encoder.levels_:
-        values = s[level.name]
-        own = values.isin(level.labels) if level.edges is None else values.notna()
-        known &= own.to_numpy()
-        if level.edges is not None and not own.all():
-            notes.append(f"{level.name} is missing in {(~own).sum()} rows: left out.")
-        elif not own.all():
-            shown = ", ".join(values[~own].value_counts().index[:3])
-            notes.append(f"{(~own).sum()} rows have a {level.name} that the model does not know ({shown}): left out.")
-    if encoder.cells_ is not None and len(encoder.levels_) > 1 and known.any():
+        name, column = level.name, s[level.name]
+        if level.edges is not None or (name in bins and column.dtype.kind != "M"):
+            column = pd.Series(as_numbers(_as_fitted(column, "sensitive", table)), name=name)
+        if level.edges is not None:  # the method itself cuts these numbers into groups
+            s[name] = column
+            own = ~absent(column)
+            left_out = f"{name} is missing in {(~own).sum()} rows: left out."
+        else:
+            groups = as_groups(column.to_frame(), bins)[name].astype(object)
+            s[name] = groups.map(label, na_action="ignore").fillna(UNKNOWN)
+            own = s[name].isin(level.labels).to_numpy()
+            shown = ", ".join(s[name][~own].value_counts().index[:3])
+            left_out = f"{(~own).sum()} rows have a {name} that the model does not know ({shown}): left out."
+        notes += [left_out] * (not own.all())
+        known &= own
+    if encoder.cells_ is not None and known.any():
         codes = tuple(level.codes(s.loc[known, level.name]) for level in encoder.levels_)
         cells = np.ravel_multi_index(codes, [len(level.labels) for level in encoder.levels_])
         crossed = np.isin(cells, encoder.cells_)
@@ -231,13 +226,3 @@ def known_groups(model: FittedModel, table: TableFile) -> tuple[pd.DataFrame, np
             remedy="Write the groups as they were in its fit.",
         )
     return s[known].reset_index(drop=True), known, notes
-
-
-def _sensitive_column(level: SensitiveColumn, column: pd.Series, bins: dict[str, Any], table: TableFile) -> pd.Series:
-    """Return the names of groups, or numbers where the method itself cut numbers into groups."""
-    if level.name not in bins and level.edges is None:
-        return pd.Series([UNKNOWN if pd.isna(value) else label(value) for value in column], dtype=object)
-    if level.name not in bins or column.dtype.kind != "M":
-        numbers = as_numbers(_fitted_numbers(column, table, "numbers or dates such as 2026-01-31"))
-        column = pd.Series(np.where(np.isfinite(numbers), numbers, np.nan))
-    return as_groups(column.to_frame(level.name), bins)[level.name] if level.name in bins else column

@@ -2,16 +2,17 @@
 
 import difflib
 import os
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype, is_object_dtype, is_string_dtype
 
 from fairbits.errors import InputError, MissingExtraError
+from fairbits.storage import whole_file
 from fairbits.tables.text_form import text_form
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz")
@@ -52,9 +53,10 @@ class TableFile:
             endings = ", ".join((*TEXT_ENDINGS, *PARQUET_ENDINGS))
             raise InputError(f"{path} does not end in any of {endings}.", remedy="Save the table as CSV or Parquet.")
         self._state = self._look()
-        self._form: dict[str, Any] = {}  # of a text
-        if _is_parquet(path):
-            self.names, self.notes = _parquet_names(path), []
+        self._parquet = _parquet_file(path) if _is_parquet(path) else None
+        if self._parquet is not None:
+            names = self._parquet.schema_arrow.names
+            self.names, self.notes = [name for name in names if not name.startswith("__index_level_")], []
         else:
             form = text_form(path, separator, encoding)
             self.names, self.notes, self._form = form.names, form.notes, form._asdict()
@@ -74,7 +76,12 @@ class TableFile:
 
     def read(self, columns: Sequence[str] | None = None) -> ReadTable:
         """Return the whole table, or some columns that must be there, with dates and large numbers parsed."""
-        frame = self._frame(self.names if columns is None else list(columns))
+        wanted = self.names if columns is None else list(columns)
+        if self._parquet is None:
+            (frame,) = self._parsed()
+        else:
+            frame = self._parquet.read(columns=wanted).to_pandas(ignore_metadata=True)
+        frame = frame[wanted]
         if not len(frame):
             raise InputError(f"{self.path} has column names but no rows.")
         dates, doubts = [], []
@@ -89,20 +96,6 @@ class TableFile:
                 doubts += _doubts(texts)
         return ReadTable(frame, [*self.notes, *[f"Read as dates: {', '.join(dates)}."] * bool(dates), *doubts])
 
-    def _frame(self, wanted: list[str]) -> pd.DataFrame:
-        """Return some columns; one of several types is text."""
-        if not self._form:
-            return _parquet_file(self.path).read(columns=wanted).to_pandas(ignore_metadata=True)[wanted]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # about columns of several types
-            (frame,) = self._parsed()
-        frame = frame[wanted]
-        mixed = [name for name in wanted if infer_dtype(frame[name], skipna=True).startswith("mixed")]
-        if mixed:  # pandas parses part by part; a column that is text in one part is text in all
-            (texts,) = self._parsed(usecols=mixed, dtype=str)
-            frame = frame.assign(**{name: texts[name] for name in mixed})
-        return frame
-
     def pieces(
         self, columns: Sequence[str], *, texts: Sequence[str] = (), verbatim: Sequence[str] = ()
     ) -> Iterator[pd.DataFrame]:
@@ -111,14 +104,13 @@ class TableFile:
         Of a CSV, `texts` stay text; `verbatim` columns do, too, and keep words such as NA as they are.
         """
         wanted = list(dict.fromkeys([*columns, *texts, *verbatim]))
-        if not self._form:
-            for batch in _parquet_file(self.path).iter_batches(PIECE_ROWS, columns=wanted):
+        if self._parquet is not None:
+            for batch in self._parquet.iter_batches(PIECE_ROWS, columns=wanted):
                 yield batch.to_pandas()[wanted]
             return
         kinds = dict.fromkeys([*texts, *verbatim], str)
         missing = {name: MISSING for name in self.names if name not in verbatim}
-        options = {"dtype": kinds, "keep_default_na": False, "na_values": missing, "low_memory": False}
-        for piece in self._parsed(chunksize=PIECE_ROWS, **options):
+        for piece in self._parsed(chunksize=PIECE_ROWS, dtype=kinds, keep_default_na=False, na_values=missing):
             if len(piece):
                 yield piece[wanted].reset_index(drop=True)
 
@@ -127,13 +119,10 @@ class TableFile:
 
         It parses all columns, because only then pandas notices a line that has too many.
         """
+        form = {**self._form, "header": 0, "index_col": False, "low_memory": False}  # part by part, a column is mixed
         try:
-            found = pd.read_csv(self.path.absolute(), header=0, index_col=False, **self._form, **options)
-            if isinstance(found, pd.DataFrame):
-                yield found
-                return
-            with found:
-                yield from found
+            with pd.read_csv(self.path.absolute(), iterator=True, **form, **options) as frames:
+                yield from frames
         except (pd.errors.ParserError, ValueError, OverflowError) as error:
             first = str(error).strip().splitlines()[0].rstrip(".")
             raise InputError(f"{self.path} cannot be read as a table: {first}.") from None
@@ -143,34 +132,26 @@ def _is_parquet(path: Path) -> bool:
     return path.name.lower().endswith(PARQUET_ENDINGS)
 
 
-def _parquet_module() -> Any:
+def _pyarrow() -> Any:
     try:
-        from pyarrow import parquet
+        import pyarrow.parquet
     except ImportError:
         raise MissingExtraError("A Parquet file", "tables") from None
-    return parquet
+    return pyarrow
 
 
 def _parquet_file(path: Path) -> Any:
-    parquet = _parquet_module()
+    pa = _pyarrow()
     try:
-        return parquet.ParquetFile(path)
+        opened = pa.parquet.ParquetFile(path)
     except (ValueError, OSError, NotImplementedError) as error:  # pyarrow's own errors are among them
         first = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"{path} is not a readable Parquet file: {first}.") from None
-
-
-def _parquet_names(path: Path) -> list[str]:
-    schema = _parquet_file(path).schema_arrow
-    from pyarrow import types
-
-    nested = [field.name for field in schema if types.is_nested(field.type)]
+    nested = [field.name for field in opened.schema_arrow if pa.types.is_nested(field.type)]
     if nested:
-        raise InputError(
-            f"Column {nested[0]!r} of {path} holds lists or records, not single values.",
-            remedy="Leave it out of the file, or split it into columns.",
-        )
-    return [name for name in schema.names if not name.startswith("__index_level_")]
+        problem = f"Column {nested[0]!r} of {path} holds lists or records, not single values."
+        raise InputError(problem, remedy="Leave it out of the file, or split it into columns.")
+    return opened
 
 
 def check_columns(table: str | Path, names: Sequence[str], wanted: Sequence[str], reason: str = "") -> None:
@@ -230,7 +211,7 @@ def check_output(path: Path) -> None:
     if not path.name.lower().endswith((".csv", *PARQUET_ENDINGS)):
         raise InputError(f"{path} ends in neither .csv nor .parquet.", remedy="Name a file such as out.csv.")
     if _is_parquet(path):
-        _parquet_module()
+        _pyarrow()
     check_place(path)
 
 
@@ -244,38 +225,21 @@ def check_place(path: Path) -> None:
         raise InputError(f"The folder {path.parent} cannot be written.", remedy="Name a file elsewhere.")
 
 
-class TableWriter:
-    """A table that is written in pieces of the same columns, CSV or Parquet by its ending, never over another."""
-
-    def __init__(self, path: Path):
-        self.path, self.part = path, path.with_name(f".part.{os.getpid()}.{path.name}")
-        self._parquet: Any = None
-
-    def __enter__(self) -> Self:
-        self._file = self.part.open("xb")
-        return self
-
-    def write(self, piece: pd.DataFrame) -> None:
-        """Add rows."""
-        if not _is_parquet(self.path):
-            piece.to_csv(self._file, index=False, header=self._file.tell() == 0)
+def write_table(path: Path, pieces: Iterable[pd.DataFrame]) -> None:
+    """Write a table of pieces with the same columns, CSV or Parquet by its ending, whole or not at all."""
+    with whole_file(path) as file:
+        if _is_parquet(path):
+            _write_parquet(file, pieces)
             return
-        import pyarrow as pa
+        for number, piece in enumerate(pieces):
+            piece.to_csv(file, index=False, header=number == 0)
 
-        table = pa.Table.from_pandas(piece, preserve_index=False)
-        if self._parquet is None:  # a column that is empty so far may have text further down
-            fields = [f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in table.schema]
-            self._parquet = _parquet_module().ParquetWriter(self._file, pa.schema(fields))
-        self._parquet.write_table(table.cast(self._parquet.schema))
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if self._parquet is not None:
-                self._parquet.close()
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            if kind is None:
-                os.replace(self.part, self.path)
-        finally:
-            self.part.unlink(missing_ok=True)
+def _write_parquet(file: BinaryIO, pieces: Iterable[pd.DataFrame]) -> None:
+    pa = _pyarrow()
+    tables = (pa.Table.from_pandas(piece, preserve_index=False) for piece in pieces)
+    first = next(tables)  # a column that is empty in it may have text further down
+    schema = pa.schema([f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in first.schema])
+    with pa.parquet.ParquetWriter(file, schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table.cast(schema))

@@ -19,6 +19,7 @@ FEWEST_OF_A_CLASS = 20
 FEWEST_OF_A_GROUP = 30  # so that every part of the rows has some
 MOST_NUMBERS = 10  # a sensitive column with more distinct numbers is cut into intervals
 UNKNOWN = "(missing)"
+MERGE = "Merge it with another, or leave its rows out."
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,8 @@ def make_task(
     s, known, bins, cut = sensitive_groups(table[list(sensitive)], FEWEST_OF_A_GROUP, n_bins)
     groups, sizes, split = split_groups(s, FEWEST_OF_A_GROUP)
     if small := _small(sizes, FEWEST_OF_A_GROUP):
-        raise InputError(
-            f"A group is too small to protect: {', '.join(small[:3])}. At least {FEWEST_OF_A_GROUP} rows are needed.",
-            remedy="Merge it with another, or leave its rows out.",
-        )
+        few = f"A group is too small to protect: {', '.join(small[:3])}"
+        raise InputError(f"{few}. At least {FEWEST_OF_A_GROUP} rows are needed.", remedy=MERGE)
     _check_both_in_groups(y[known], s, groups, label)
     if not whole.shape[1]:
         raise InputError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
@@ -91,16 +90,12 @@ def _label(column: pd.Series) -> np.ndarray:
     if len(values) < 2:
         raise InputError(f"The label {column.name!r} is {values[0]} in every row: there is nothing to predict.")
     if len(values) > MOST_CLASSES:
-        raise InputError(
-            f"The label {column.name!r} has {len(values)} different values; fairbits predicts at most {MOST_CLASSES} "
-            "classes.",
-            remedy="Turn it into classes, such as 'above 50,000', or name another label.",
-        )
+        many = f"The label {column.name!r} has {len(values)} different values"
+        remedy = "Turn it into classes, such as 'above 50,000', or name another label."
+        raise InputError(f"{many}; fairbits predicts at most {MOST_CLASSES} classes.", remedy=remedy)
     if counts.min() < FEWEST_OF_A_CLASS:
         rare = f"Only {counts.min()} rows have the label {values[counts.argmin()]}"
-        raise InputError(
-            f"{rare}; at least {FEWEST_OF_A_CLASS} are needed.", remedy="Merge it with another, or leave its rows out."
-        )
+        raise InputError(f"{rare}; at least {FEWEST_OF_A_CLASS} are needed.", remedy=MERGE)
     return labels
 
 

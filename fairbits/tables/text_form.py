@@ -62,9 +62,8 @@ def text_form(path: Path, separator: str | None, encoding: str | None) -> TextFo
     try:
         header = next(csv.reader(io.StringIO(head, newline=""), delimiter=separator), [])
     except csv.Error as error:
-        raise InputError(
-            f"The first line of {path} cannot be read: {error}.", remedy="Look for a quote in it that is never closed."
-        ) from None
+        problem = f"The first line of {path} cannot be read: {error}."
+        raise InputError(problem, remedy="Look for a quote in it that is never closed.") from None
     return TextForm(encoding, separator, [name.strip() for name in header], _decimal(head, separator))
 
 
@@ -82,14 +81,12 @@ def _checked_text(file: BinaryIO | gzip.GzipFile, path: Path, encoding: str | No
         left_over = len(decoder.getstate()[0])
         try:
             text = decoder.decode(block, final=not block)
-        except UnicodeDecodeError as error:
-            name = "UTF-8" if encoding == "utf-8-sig" else encoding
-            why = f"byte {before - left_over + error.start} is 0x{error.object[error.start]:02x}"
-            remedy = "Save it as UTF-8, or pass encoding='latin-1'."
-            raise TextEncodingError(f"{path} is not {name} text ({why}).", remedy=remedy) from None
         except UnicodeError as error:
-            problem = f"{path} is not {encoding} text ({error})."
-            raise TextEncodingError(problem, remedy="Leave the encoding out, or try another.") from None
+            why, name = str(error), "UTF-8" if encoding == "utf-8-sig" else encoding
+            if isinstance(error, UnicodeDecodeError):
+                why = f"byte {before - left_over + error.start} is 0x{error.object[error.start]:02x}"
+            remedy = "Save it as UTF-8, or pass another encoding, such as encoding='latin-1'."
+            raise TextEncodingError(f"{path} is not {name} text ({why}).", remedy=remedy) from None
         head = head if before else text
         before += len(block)
     if not head.strip():
@@ -99,8 +96,6 @@ def _checked_text(file: BinaryIO | gzip.GzipFile, path: Path, encoding: str | No
 
 
 def _encoding(beginning: bytes, path: Path, encoding: str | None) -> str:
-    if not beginning.strip():
-        raise InputError(f"{path} is empty.")
     for start, kind in BINARY_STARTS.items():
         if beginning.startswith(start):
             raise InputError(f"{path} is {kind}, despite its name.", remedy="Save the table as CSV.")

@@ -182,11 +182,11 @@ def test_odd_columns_are_mended_or_said(place, fairbits):
 
 
 def test_a_full_disk_leaves_the_codes_in_the_ledger(place, fairbits, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(files.TableWriter, "write", full)
+        patch.setattr(pd.DataFrame, "to_csv", full)
         ended = fairbits("transform", "m", "new.csv")
     assert ended.code == 1
     assert "No space left" in ended.err

@@ -1,0 +1,53 @@
+"""`fairbits predict`: the class of every row of a table, from a random code."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from fairbits.commands.release_codes import Again, Files, Keep, Person, Reuse
+from fairbits.commands.terminal import AsJson, Encoding, ModelPath, Output, Separator, TablePath, names
+from fairbits.errors import InputError
+from fairbits.storage import file_errors
+
+
+def predict(
+    model: ModelPath,
+    table: TablePath,
+    output: Output = Path("predictions.csv"),
+    expected: Annotated[
+        bool, Option("--expected", help="Average over many codes: more accurate, but not certified.")
+    ] = False,
+    keep: Keep = None,
+    person: Person = None,
+    reuse: Reuse = False,
+    again: Again = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the class of every row from one code per row.
+
+    It uses the same ledger as `fairbits transform`; pass --reuse to predict from codes that you have released.
+    """
+    import numpy as np
+    import pandas as pd
+
+    with file_errors(output):
+        files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
+        method, released = files.model.method, None
+        columns = [f"probability_{name}" for name in method.classes_]
+        files.check_free(["prediction", *columns])
+        if expected:
+            if reuse or again or person:
+                raise InputError("--expected draws no codes: leave --reuse, --again and --person out.")
+            found = np.concatenate([method.predict_proba(X) for X, _ in files.encoded("predicting")])
+        else:
+            files.model.need_code()
+            released = files.draw(names(person), reuse=reuse, again=again)
+            codes, places = np.unique(released.codes, axis=0, return_inverse=True)
+            found = method.decode(codes)[places]
+        predictions = pd.DataFrame(found.round(6), columns=columns)
+        predictions.insert(0, "prediction", method.classes_[found.argmax(1)])
+        files.write(predictions, released)
+    files.tell("predictions", released, as_json)
