@@ -37,7 +37,9 @@ def layer_sizes(value: Any) -> str | None:
     return None if fits else "must be a tuple of whole numbers above 0, the width of each layer"
 
 
-def complaint(value: Any, *, one_of=None, whole=False, optional=False, check=None, **bounds: float) -> str | None:
+def complaint(
+    value: Any, *, one_of: Any = None, whole: bool = False, optional: bool = False, check: Any = None, **bounds: float
+) -> str | None:
     """Return what a value should be, or None if it keeps its limits.
 
     >>> complaint(0, at_least=1, whole=True)

@@ -80,7 +80,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     identifier_share: float | None = setting(0.9, above=0, at_most=1, optional=True)
     dtype: Any = setting(np.float32, check=float_type)  # noqa: RUF009
 
-    def fit(self, X, y=None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn scales and categories; `y` is ignored."""
         check_settings(self)
         table = self._validated(X, reset=True)
@@ -97,7 +97,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.check_outputs()
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """Return the table as a matrix (n, n_features_out)."""
         check_is_fitted(self)
         table = self._validated(X, reset=False)
@@ -109,7 +109,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             start = end
         return out
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the output names: `age`, `age (missing)`, `sex=Male`, `job=(other)`, `job=(missing)`."""
         check_is_fitted(self)
         names = [f"{name}{end}" for _, name, feature in self._kept(input_features) for end in feature.suffixes]
@@ -127,17 +127,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         texts |= {name: feature.describe() for _, name, feature in self._kept()}
         return "\n".join(f"{name}: {texts[name]}" for name in self._input_names())
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _input_names(self, input_features=None) -> np.ndarray:
+    def _input_names(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the input columns, `x0`, `x1`, ... if they have none."""
         return OneToOneFeatureMixin.get_feature_names_out(self, input_features)
 
-    def _kept(self, input_features=None) -> list[tuple[int, str, Feature]]:
+    def _kept(self, input_features: Any = None) -> list[tuple[int, str, Feature]]:
         """Return position, name and feature of every input column that was not dropped."""
         names = self._input_names(input_features)
         return [(i, names[i], feature) for i, feature in enumerate(self.features_) if feature is not None]

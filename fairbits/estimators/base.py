@@ -2,10 +2,10 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 import torch
@@ -170,7 +170,9 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
 
     # ------------------------------------------------------------------ the scikit-learn contract
 
-    def fit(self, X, y, *, sensitive_features=None, sample_weight=None, unlabelled=None):
+    def fit(
+        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None, unlabelled: Any = None
+    ) -> Self:
         """Fit to rows X with labels y.
 
         Parameters
@@ -193,7 +195,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
             warnings.warn(concern, stacklevel=2)
         return self
 
-    def concerns(self, X, y=None, sensitive_features=None) -> list[Warning]:
+    def concerns(self, X: Any, y: Any = None, sensitive_features: Any = None) -> list[Warning]:
         """Return what you should know about this fit, judged by rows X; `fit` warns of what its own rows show."""
         best = self._by_rows(X, self.probabilities).argmax(1)  # not by `predict`, which may draw
         never = [repr(str(name)) for number, name in enumerate(self.classes_) if number not in best]
@@ -203,19 +205,19 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         remedy = "Lower gamma, merge rare classes, or compare predict_proba with a threshold of your own."
         return [VanishedClassWarning(problem, remedy=remedy)]
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class of `classes_`, one row per row of X.
 
         A function of the row itself: a certificate or the information of a drawn code does not cover it.
         """
         return self._by_rows(X, self.probabilities)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
         best = self.predict_proba(X).argmax(1)  # first, so that an unfitted estimator says so
         return self.classes_[best]
 
-    def _by_rows(self, X, function) -> np.ndarray:
+    def _by_rows(self, X: Any, function: Callable[[Any, Tensor], Tensor]) -> np.ndarray:
         """Apply function(net, x) to the rows of X, a slice at a time."""
         check_is_fitted(self)
         x = torch.from_numpy(np.require(read_numbers(self, X, reset=False), requirements="W"))
@@ -242,7 +244,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         own = log_probabilities.mT.gather(-2, y.unsqueeze(-2)).squeeze(-2)
         return weight @ own / -math.log(2)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags

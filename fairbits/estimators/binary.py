@@ -1,14 +1,17 @@
 """The paper's methods: a stochastic binary code, and a penalty on what it reveals about the groups."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
-from torch import nn
+from torch import Tensor, nn
 
 from fairbits import information as measure
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.codes import CodeClassifier
+from fairbits.information import WeighedGroups
 from fairbits.information.words import EXACT_BITS
-from fairbits.nn import RunningInformation
+from fairbits.nn import Inputs, RunningInformation
 from fairbits.settings import setting
 
 
@@ -32,13 +35,13 @@ class BinaryBernoulliClassifier(CodeClassifier):
     theta; batches are stratified; the penalty is warmed up; the prediction is the expected one unless asked otherwise.
     """
 
-    def leakage(self, theta, groups, *, noise):
+    def leakage(self, theta: Tensor, groups: WeighedGroups, *, noise: Tensor) -> Tensor:
         return measure.neuronwise_information(theta, groups).sum(-1)
 
-    def leakage_bias(self, theta, groups):
+    def leakage_bias(self, theta: Tensor, groups: WeighedGroups) -> Tensor:
         return measure.neuronwise_bias(theta, groups).sum(-1)
 
-    def penalty(self, net, cell, theta, groups, noise):
+    def penalty(self, net: Any, cell: int, theta: Tensor, groups: WeighedGroups, noise: Tensor) -> tuple:
         value = measure.neuronwise_penalty(theta, groups)  # the same sum; its gradient does not vanish at theta 0 or 1
         return value, value
 
@@ -66,21 +69,21 @@ class BinaryMIClassifier(CodeClassifier):
 
     running_tables: bool | str = setting("auto", one_of=("auto", True, False))
 
-    def leakage(self, theta, groups, *, noise):
+    def leakage(self, theta: Tensor, groups: WeighedGroups, *, noise: Tensor) -> Tensor:
         if self.code_size <= EXACT_BITS:
             return measure.joint_information(theta, groups)
         return measure.wide_information(theta, groups, noise=noise)
 
-    def leakage_bias(self, theta, groups):
+    def leakage_bias(self, theta: Tensor, groups: WeighedGroups) -> Tensor:
         exact = self.code_size <= EXACT_BITS
         return measure.joint_bias(theta, groups) if exact else super().leakage_bias(theta, groups)
 
-    def penalty(self, net, cell, theta, groups, noise):
+    def penalty(self, net: Any, cell: int, theta: Tensor, groups: WeighedGroups, noise: Tensor) -> tuple:
         if self._runs():
             return net.running[cell](theta, groups)
         return super().penalty(net, cell, theta, groups, noise)
 
-    def build(self, inputs, n_classes):
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
         net = super().build(inputs, n_classes)
         if self._runs():
             sizes = [size for size in self.group_sizes for _ in range(n_classes if self.condition_on_label else 1)]
@@ -99,7 +102,7 @@ class BinaryMIClassifier(CodeClassifier):
     def max_validation_rows(self) -> int | None:
         return 4096 if self.code_size > EXACT_BITS else None  # the estimate for wide codes costs the rows' square
 
-    def concerns(self, X, y=None, sensitive_features=None):
+    def concerns(self, X: Any, y: Any = None, sensitive_features: Any = None) -> list[Warning]:
         found = super().concerns(X, y, sensitive_features)
         if sensitive_features is None or self.group_encoder_ is None or not self.gamma:
             return found

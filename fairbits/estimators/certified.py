@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -105,7 +105,7 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
     calibration_fraction: float = setting(0.3, above=0, below=1)
     random_state: Any = None
 
-    def fit(self, X, y, *, sensitive_features):
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Self:
         """Train the path on one part of the rows and certify it on the rest; sensitive features are required."""
         check_settings(self)
         if self.max_disparity is None and self.max_information is None:
@@ -189,22 +189,22 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
             parts.append(f"{draw} reveals at most {self.max_information:g} bits about the groups")
         return f"{'; and '.join(parts)}."
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row; the guarantee covers it."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict(X)
 
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray:
         """Draw one code per row; the guarantee covers one draw per person."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.transform(X)
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities, a function of the row itself: the guarantee does **not** cover them."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict_proba(X)
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the bits: bit0, bit1, ..."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.get_feature_names_out()

@@ -87,11 +87,20 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         """Weigh the groups of every sensitive column, within each label where the leakage is measured there."""
         return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
 
-    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x, batch.noise)
         return self.objective(net, batch, scalars, out.theta, out.logits, batch.prepared, batch.noise)
 
-    def objective(self, net, batch: Batch, scalars, theta, logits, cells, noise) -> dict[str, Tensor]:
+    def objective(
+        self,
+        net: Any,
+        batch: Batch,
+        scalars: dict[str, Tensor],
+        theta: Tensor,
+        logits: Tensor,
+        cells: tuple[tuple, ...],
+        noise: Tensor,
+    ) -> dict[str, Tensor]:
         """Return (1 - gamma) CE(Y, head(T)) + gamma I(T;S) and its parts, with theta of the rows behind `cells`."""
         cross_entropy = self.cross_entropy(log_softmax(logits), batch)
         if not self.groups_:
@@ -101,7 +110,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
 
-    def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss in expectation over the code, less what few rows add to the information, to first order.
 
         Otherwise sampling noise, and more of a preference for soft codes, would choose the epoch.
@@ -125,21 +134,21 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
     # ------------------------------------------------------------------ using a fitted code
 
-    def probabilities(self, net, x: Tensor) -> Tensor:
+    def probabilities(self, net: Any, x: Tensor) -> Tensor:
         return net.expected(net.theta(x), softmax)
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class: averaged over the code's randomness, or of one draw ("sampled").
 
         The averaged one is a function of the row itself: a certificate of one draw does not cover it.
         """
         return super().predict_proba(X) if self.prediction == "expected" else self.sampled_proba(X)
 
-    def sampled_proba(self, X) -> np.ndarray:
+    def sampled_proba(self, X: Any) -> np.ndarray:
         """Return the class probabilities that the head gives to one fresh draw of each row."""
         return self.decode(self.draw(X))
 
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray:
         """Draw one code per row: fresh random bits at every call.  (n, code_size) uint8
 
         This is what you may share, once per person: two draws of a person reveal more than one, and
@@ -147,14 +156,14 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         """
         return self.draw(X)
 
-    def draw(self, X, *, draws: int = 1, eps: float = 0.0, coarse: Any = None) -> np.ndarray:
+    def draw(self, X: Any, *, draws: int = 1, eps: float = 0.0, coarse: Any = None) -> np.ndarray:
         """Draw another kind of release: several codes side by side, noisier bits, or the cell of a coarse code.
 
         The parameters are those of `fairbits.certificate.Release`; `certify` takes the same.
         """
         return Release(draws, eps, coarse).draw(self.code_probabilities(X), self._uniforms)
 
-    def decode(self, codes) -> np.ndarray:
+    def decode(self, codes: Any) -> np.ndarray:
         """Return the class probabilities that the head gives to drawn codes.  (n, classes)
 
         What a recipient of the codes can do with the model's head; `predict_proba` averages it over the randomness.
@@ -168,11 +177,11 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         with torch.no_grad():
             return softmax(self.net_.head(torch.from_numpy(codes).to(self.device))).cpu().double().numpy()
 
-    def code_probabilities(self, X) -> np.ndarray:
+    def code_probabilities(self, X: Any) -> np.ndarray:
         """Return theta, the probability that each bit is 1: for audits, not for release.  (n, code_size)"""
         return self._by_rows(X, lambda net, x: net.theta(x))
 
-    def information(self, X, *, sensitive_features, y=None) -> float:
+    def information(self, X: Any, *, sensitive_features: Any, y: Any = None) -> float:
         """Return I(T;S) of one draw per row of X, in bits; with labels y, I(T;S|Y); of several columns the worst.
 
         The empirical information of these rows, which errs above the population's where rows are few. Exact up to
@@ -189,11 +198,11 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
                 raise InputError(problem, remedy="Pass rows of at least two groups.")
         return code_information(theta, groups, y)
 
-    def certify(self, X, *, sensitive_features, y=None, **options) -> Certificate:
+    def certify(self, X: Any, *, sensitive_features: Any, y: Any = None, **options: Any) -> Certificate:
         """Prove from held-out rows what any recipient can do with the code; options as in `fairbits.certify`."""
         return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
 
-    def concerns(self, X, y=None, sensitive_features=None) -> list[Warning]:
+    def concerns(self, X: Any, y: Any = None, sensitive_features: Any = None) -> list[Warning]:
         theta = torch.from_numpy(self.code_probabilities(X))
         about_rows = binary_entropy(theta.mean(0)) - binary_entropy(theta).mean(0)  # I(T_i;X) of each bit
         if float(about_rows.max()) >= 1e-3:  # bits
@@ -202,7 +211,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         remedy = "Lower gamma, or train longer (max_epochs, warmup_epochs)."
         return [CollapsedCodeWarning(f"The code has collapsed: {alike}.", remedy=remedy)]
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the bits: bit0, bit1, ..."""
         check_is_fitted(self)
         return np.array([f"bit{i}" for i in range(self.code_size)], dtype=object)
@@ -213,7 +222,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
             return system_uniforms(n, m)
         return check_random_state(self.random_state).random_sample((n, m))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags

@@ -29,12 +29,12 @@ _BUILDING = threading.Lock()  # networks initialise from torch's global generato
 
 def fit_stack(
     estimators: Sequence[Any],
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
-    sensitive_features=None,
-    sample_weight=None,
-    unlabelled=None,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    unlabelled: Any = None,
     rows: Sequence[np.ndarray] | None = None,
     hopeless: Hopeless | None = None,
     on_epoch: OnEpoch | None = None,

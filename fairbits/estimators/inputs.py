@@ -48,7 +48,9 @@ class Table:
         return SeenRows(self.hashes[rows], None if self.index is None else self.index[rows])
 
 
-def read_table(estimator: Any, X, y, sensitive_features, sample_weight, unlabelled=None) -> Table:
+def read_table(
+    estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, unlabelled: Any = None
+) -> Table:
     """Validate what you passed to `fit`; errors name the argument, the value and the remedy."""
     original = X
     X, y = read_numbers(estimator, X, y)
@@ -70,7 +72,7 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight, unlabell
     return Table(X[kept], number[order], s[place[order]], weight[order], kept, classes, encoder, *marks)
 
 
-def read_numbers(estimator: Any, X, y="no_validation", **options: Any):
+def read_numbers(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Return X, or X and y, as scikit-learn validates them: rows as float32, images as bytes or float32."""
     images = getattr(X, "ndim", 2) == 4
     dtype = X.dtype if images and X.dtype == np.uint8 else np.float32
@@ -94,7 +96,9 @@ def _read_weights(sample_weight: Any, n: int) -> np.ndarray:
     return weight
 
 
-def _read_groups(estimator: Any, X, sensitive, n: int, used: np.ndarray) -> tuple[GroupEncoder | None, np.ndarray]:
+def _read_groups(
+    estimator: Any, X: Any, sensitive: Any, n: int, used: np.ndarray
+) -> tuple[GroupEncoder | None, np.ndarray]:
     """Return the encoder, fitted to the rows used out of n, and their group numbers."""
     if sensitive is None:
         if estimator.protects:

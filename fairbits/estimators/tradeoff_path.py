@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -46,7 +46,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
     random_state: Any = 0
     on_epoch: OnEpoch | None = None
 
-    def fit(self, X, y, *, sensitive_features, sample_weight=None):
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: Any = None) -> Self:
         """Train (cv + 1) models per gamma; arguments as for the estimator's `fit`, sensitive features required."""
         self._check(sensitive_features)
         data = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}

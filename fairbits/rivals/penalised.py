@@ -1,6 +1,6 @@
 """The base of the methods that add a penalty on the differences between groups to a plain network."""
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -41,7 +41,7 @@ class PenalisedClassifier(VanillaClassifier):
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
         return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
 
-    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         if not self.groups_:
             return super().loss(net, batch, scalars)
         out = net(batch.x)

@@ -18,7 +18,7 @@ def test_a_larger_gamma_leaks_less(cls):
     fit_stack(models, X, y, sensitive_features=s)
     free, strict = (m.information(X, sensitive_features=s) for m in models)
     assert strict < free / 3, (
-        "leakage must be in bits, on the scale of I(T;S), for gamma to weigh it (docs/extending.md)"
+        "is the leakage in bits, on the scale of I(T;S)? See docs/extending.md"
     )
 
 
