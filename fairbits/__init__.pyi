@@ -11,7 +11,7 @@ from .estimators.binary import BinaryBernoulliClassifier as BinaryBernoulliClass
 from .estimators.binary import BinaryMIClassifier as BinaryMIClassifier
 from .estimators.certified import CertifiedClassifier as CertifiedClassifier
 from .estimators.certified import NotCertifiedError as NotCertifiedError
-from .estimators.coarse import fit_coarse_code as fit_coarse_code
+from .estimators.codes import fit_coarse_code as fit_coarse_code
 from .estimators.debiased import DebiasedBernoulliClassifier as DebiasedBernoulliClassifier
 from .estimators.debiased import DebiasedMIClassifier as DebiasedMIClassifier
 from .estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning

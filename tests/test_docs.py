@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from battery import ESTIMATORS
 
 from fairbits.information import joint_information, weigh_groups
 
@@ -91,6 +92,11 @@ def test_a_method_takes_twenty_lines_and_measures_what_it_says(capsys):
     groups = weigh_groups((theta[:, 0] > theta[:, 1]).long(), n_groups=2, dtype=torch.float64)
     measured = names["PairMomentsClassifier"]().leakage(theta, groups, noise=None)
     torch.testing.assert_close(measured, joint_information(theta, groups), rtol=0.01, atol=0)
+
+
+def test_every_public_method_is_described():
+    page = words(ROOT / "docs" / "methods.md")
+    assert not [method.__name__ for method in ESTIMATORS if method.__name__ not in page]
 
 
 def test_the_list_of_names_is_up_to_date():

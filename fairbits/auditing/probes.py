@@ -111,7 +111,9 @@ def halves(groups: np.ndarray, random_state: int) -> np.ndarray:
     return drawn
 
 
-def _scores(name, train, test, confidence, slack, n_permutations, random_state) -> dict[str, Any]:
+def _scores(
+    name: str, train: Any, test: Any, confidence: float, slack: float, n_permutations: int, random_state: Any
+) -> dict[str, Any]:
     """Train a probe on rows and groups, and return its scores on others; slack is what sampling may add to them."""
     rng = np.random.default_rng([random_state, *name.encode()])
     seed, (Z, known), (Z_test, s) = int(rng.integers(2**31)), train, test

@@ -138,7 +138,13 @@ class Estimates(NamedTuple):
 
 
 def estimates(
-    theta: Tensor, groups: Tensor, n_groups: int, release: Release, prior: np.ndarray | None, delta: float, generator
+    theta: Tensor,
+    groups: Tensor,
+    n_groups: int,
+    release: Release,
+    prior: np.ndarray | None,
+    delta: float,
+    generator: torch.Generator | None,
 ) -> Estimates:
     """Return what these rows show about one release; groups (n,) are numbers below n_groups."""
     pairs = list(combinations(range(n_groups), 2))
@@ -154,7 +160,9 @@ def estimates(
     return Estimates(distance, float(tables.amax(0).sum() / n_groups), information)
 
 
-def _tables(theta: Tensor, weighed: WeighedGroups, release: Release, generator) -> Tensor | None:
+def _tables(
+    theta: Tensor, weighed: WeighedGroups, release: Release, generator: torch.Generator | None
+) -> Tensor | None:
     """Return how often each group has each word or cell, (K, cells); None if there are too many words."""
     n, m = theta.shape[0], theta.shape[1] * release.draws
     if m <= MAX_BITS and n * 2**m <= EXACT_WORK:
@@ -166,7 +174,9 @@ def _tables(theta: Tensor, weighed: WeighedGroups, release: Release, generator) 
     return None if release.coarse is None else weighed.row_weights @ release.cell_probabilities(theta, generator)
 
 
-def _drawn(theta: Tensor, weighed: WeighedGroups, pairs: list, delta: float, generator) -> Estimates:
+def _drawn(
+    theta: Tensor, weighed: WeighedGroups, pairs: list, delta: float, generator: torch.Generator | None
+) -> Estimates:
     """Draw codes from mixtures of the rows; every limit holds with probability 1 - delta on its own."""
     (row_weights, share), k = weighed, len(weighed.prior)
     p = theta.clamp(CLAMP, 1 - CLAMP)

@@ -96,7 +96,7 @@ def label_entropy_given_colour(y: np.ndarray, s: np.ndarray) -> float:
     return float(entropy(joint.ravel(), base=2) - entropy(joint.sum(axis=1), base=2))
 
 
-def _biased(name, source: tuple, rho: float, split: str, random_state: Seed, n: int | None) -> BiasedImages:
+def _biased(name: str, source: tuple, rho: float, split: str, random_state: Seed, n: int | None) -> BiasedImages:
     """Colour images, given with their labels."""
     images, labels = source
     if n is not None:

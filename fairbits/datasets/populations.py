@@ -139,7 +139,15 @@ def make_shifted_bits(
     return Population("shifted_bits", X, y, theta, groups, shares, _information(counts, shares), each, farthest)
 
 
-def _secretive_bits(name, x, w, groups, prior, information=0.0, total_variation=0.0) -> Population:
+def _secretive_bits(
+    name: str,
+    x: np.ndarray,
+    w: float,
+    groups: np.ndarray,
+    prior: np.ndarray,
+    information: float = 0.0,
+    total_variation: float = 0.0,
+) -> Population:
     """Return a population of theta = sigmoid(w x) and y = [x1 > 0] in which no bit alone reveals anything."""
     y, each = (x[:, 0] > 0).astype(np.int64), np.zeros(x.shape[1])
     return Population(name, x, y, expit(w * x), groups, prior, information, each, total_variation)

@@ -7,7 +7,6 @@ from fairbits.encoding.group_encoder import GroupEncoder as GroupEncoder
 from fairbits.encoding.group_encoder import SmallGroupError as SmallGroupError
 from fairbits.encoding.group_encoder import UnseenGroupError as UnseenGroupError
 from fairbits.encoding.group_encoder import sensitive_columns as sensitive_columns
-from fairbits.encoding.recognition import Overlap as Overlap
 from fairbits.encoding.recognition import SeenRows as SeenRows
 from fairbits.encoding.recognition import index_hashes as index_hashes
 from fairbits.encoding.recognition import row_hashes as row_hashes

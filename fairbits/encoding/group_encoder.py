@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
 
@@ -23,6 +23,7 @@ from fairbits.encoding.columns import (
     one_column,
 )
 from fairbits.errors import InputError, InputTypeError, InputWarning
+from fairbits.settings import check_settings, setting
 
 MAX_LABELS = 50
 
@@ -203,7 +204,7 @@ class GroupEncoder:
     titles_ : list of str, what to call each coded column: `sex x race` for an intersection.
     names_ : list of lists of str, group names per coded column ("intersection" has one coded column).
     sizes_ : list of lists of int, rows per group in fit.
-    bins_ : dict, binned column -> edges.
+    levels_ : list, what was learnt per sensitive column: name, labels, and edges if its numbers were binned.
 
     Examples
     --------
@@ -214,14 +215,14 @@ class GroupEncoder:
     [[2], [1]]
     """
 
-    groups: str = "intersection"
-    n_bins: int = 4
-    max_values: int = 10
-    min_group_size: int = 10
+    groups: str = setting("intersection", one_of=("intersection", "each"))
+    n_bins: int = setting(4, at_least=2, whole=True)
+    max_values: int = setting(10, at_least=2, whole=True)
+    min_group_size: int = setting(10, at_least=1, whole=True)
 
     def fit(self, sensitive_features: Any, *, n_rows: int | None = None) -> Self:
         """Learn the groups; if you pass `n_rows`, every column must have so many values."""
-        self._check_parameters()
+        check_settings(self)
         columns = sensitive_columns(sensitive_features, n_rows)
         self.levels_ = [SensitiveColumn.fit(name, values, self) for name, values in columns.items()]
         numbers = self._numbers(columns)
@@ -260,35 +261,10 @@ class GroupEncoder:
         return self.columns_ if self.cells_ is None else [" x ".join(self.columns_)]
 
     @property
-    def bins_(self) -> dict[str, list[float]]:
-        return {level.name: level.edges for level in self.levels_ if level.edges is not None}
-
-    @property
     def names_(self) -> list[list[str]]:
         if self.cells_ is None or len(self.levels_) == 1:
             return [level.group_names() for level in self.levels_]
         return [[self._crossed_name(cell) for cell in self.cells_]]
-
-    def state(self) -> dict[str, Any]:
-        """Return parameters and learnt groups as a dict of lists, numbers and texts, ready for JSON.
-
-        >>> encoder = GroupEncoder(min_group_size=1).fit(["F", "M"])
-        >>> GroupEncoder.from_state(encoder.state()).transform(["M"]).tolist()
-        [[1]]
-        """
-        cells = None if self.cells_ is None else self.cells_.tolist()
-        levels = [asdict(level) for level in self.levels_]
-        return {"parameters": asdict(self), "levels": levels, "cells": cells, "sizes": self.sizes_}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Return the encoder whose `state()` this is."""
-        encoder = cls(**state["parameters"])
-        encoder._check_parameters()
-        encoder.levels_ = [SensitiveColumn(**level) for level in state["levels"]]
-        encoder.cells_ = None if state["cells"] is None else np.array(state["cells"], dtype=np.int64)
-        encoder.sizes_ = state["sizes"]
-        return encoder
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -302,14 +278,6 @@ class GroupEncoder:
     def _crossed_name(self, cell: int) -> str:
         codes = np.unravel_index(cell, self._shape)
         return ", ".join(level.titled(int(code)) for level, code in zip(self.levels_, codes, strict=True))
-
-    def _check_parameters(self) -> None:
-        if self.groups not in ("intersection", "each"):
-            raise InputError("must be 'intersection' or 'each'.", argument="groups", value=self.groups)
-        for name, least in (("n_bins", 2), ("max_values", 2), ("min_group_size", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < least:
-                raise InputError(f"must be an integer of {least} or more.", argument=name, value=value)
 
     def _check_sizes(self) -> None:
         crossed = len(self.titles_) < len(self.columns_)

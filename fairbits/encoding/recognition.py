@@ -1,7 +1,9 @@
 """Recognise what was seen before: sensitive columns inside a table, and rows that a model was trained on."""
 
 import hashlib
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -17,39 +19,29 @@ FEWEST_ROWS = 10  # below, two columns of distinct numbers are in the same order
 ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it modulo 2^64 keeps different hashes different
 
 
-class Overlap(NamedTuple):
-    """A column of X that repeats a sensitive column; its text is a sentence.
-
-    >>> print(Overlap("gender", "sex", "is one-to-one with"))
-    column 'gender' is one-to-one with the sensitive column 'sex'
-    """
-
-    column: str
-    sensitive: str
-    how: str
-
-    def __str__(self) -> str:
-        return f"column {self.column!r} {self.how} the sensitive column {self.sensitive!r}"
-
-
-def sensitive_in_table(X: Any, sensitive_features: Any) -> list[Overlap]:
-    """Return the columns of X that are named as, one-to-one with, or mark one value of a sensitive column.
+def sensitive_in_table(X: Any, sensitive_features: Any) -> list[str]:
+    """Return a sentence for each column of X that is named as, one-to-one with, or marks a value of a sensitive one.
 
     Columns without names are called by their position; missing values count as a value. A sensitive column that hardly
-    repeats is one-to-one with every other such column: of these only numbers in the same or reverse order are returned.
+    repeats is one-to-one with every other such column: of these only numbers in the same or reverse order count.
 
     >>> table = pd.DataFrame({"gender": [0, 1, 0, 1], "age": [20, 30, 20, 40]})
-    >>> [str(found) for found in sensitive_in_table(table, pd.Series(["F", "M", "F", "M"], name="sex"))]
+    >>> sensitive_in_table(table, pd.Series(["F", "M", "F", "M"], name="sex"))
     ["column 'gender' is one-to-one with the sensitive column 'sex'"]
     """
     X = as_frame(X)
     X = X if isinstance(X, (nw.DataFrame, np.ndarray)) else array_of(X)
     columns = sensitive_columns(sensitive_features, X.shape[0])
     named = isinstance(X, nw.DataFrame) and list(columns) != default_names(len(columns))
-    return [found for name, values in columns.items() for found in _overlaps(X, name, values, named)]
+    return [
+        f"column {column!r} {how} the sensitive column {name!r}"
+        for name, values in columns.items()
+        for column, how in _overlaps(X, name if named else None, values)
+    ]
 
 
-def _overlaps(X: Any, sensitive: str, values: Any, named: bool) -> list[Overlap]:
+def _overlaps(X: Any, sensitive: str | None, values: Any) -> Iterator[tuple[str, str]]:
+    """Yield the columns of X that repeat a sensitive column, and how."""
     codes, n_values = _all_codes(values)
     relation, rows = _coded, np.linspace(0, len(codes) - 1, min(SAMPLE_ROWS, len(codes))).astype(np.int64)
     if n_values > len(codes) / 2:
@@ -57,13 +49,11 @@ def _overlaps(X: Any, sensitive: str, values: Any, named: bool) -> list[Overlap]
     else:  # look at the first row of each value, too
         rows = np.union1d(rows, pd.Series(codes).drop_duplicates().index)
     sample, part = X[rows], take_rows(values, rows)  # a relation of all rows holds there, too
-    found = []
     for position, name in enumerate(map(str, X.columns if isinstance(X, nw.DataFrame) else range(X.shape[1]))):
-        if named and name == sensitive and _all_codes(one_column(X[:, position]))[1] > 1:
-            found.append(Overlap(name, sensitive, "has the name of"))
+        if name == sensitive and _all_codes(one_column(X[:, position]))[1] > 1:
+            yield name, "has the name of"
         elif relation(one_column(sample[:, position]), part) and (how := relation(one_column(X[:, position]), values)):
-            found.append(Overlap(name, sensitive, how))
-    return found
+            yield name, how
 
 
 def _all_codes(values: Any) -> tuple[np.ndarray, int]:
@@ -115,27 +105,23 @@ def table_fingerprint(hashes: np.ndarray) -> str:
     return hashlib.sha256(np.sort(hashes).tobytes()).hexdigest()
 
 
+@dataclass(eq=False)
 class SeenRows:
-    """Rows seen before, to notice when they come back as calibration rows.
+    """Rows seen before, to notice when they come back as calibration rows; by a fingerprint alone only a whole table.
 
     A pickle keeps the fingerprint of the table alone: hashes of single rows would reveal who was in it.
     """
 
     hashes: np.ndarray | None = None
     index: np.ndarray | None = None
+    fingerprint: str = ""
 
-    def __init__(self, hashes: np.ndarray, index: np.ndarray | None = None):
-        self.fingerprint, self.hashes, self.index = table_fingerprint(hashes), hashes, index
+    def __post_init__(self) -> None:
+        if self.hashes is not None:
+            self.fingerprint = table_fingerprint(self.hashes)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"fingerprint": self.fingerprint}
-
-    @classmethod
-    def of_table(cls, fingerprint: str) -> Self:
-        """Return an object that recognises a table by its fingerprint alone."""
-        seen = cls.__new__(cls)
-        seen.fingerprint = fingerprint
-        return seen
 
     def come_back(self, hashes: np.ndarray, index: np.ndarray | None = None) -> str | None:
         """Return why rows look like these ones, or None; repeated content alone is no reason."""

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any, Self
 
 import narwhals as nw
@@ -21,6 +21,7 @@ from fairbits.encoding.columns import (
     one_column,
 )
 from fairbits.errors import InputError, InputTypeError
+from fairbits.settings import check_settings, setting
 
 
 class NothingToEncodeError(InputError):
@@ -32,6 +33,12 @@ class NothingToEncodeError(InputError):
         self.dropped = dropped
 
 
+def float_type(value: Any) -> str | None:
+    """Return what is wrong with the type of the output, or None."""
+    return None if np.dtype(value) in (np.float32, np.float64) else "must be numpy.float32 or numpy.float64"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a mixed pandas, polars, pyarrow or numpy table as a float matrix.
 
@@ -68,13 +75,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     {'country': "constant: 'NL' in every row"}
     """
 
-    def __init__(self, *, max_categories=30, impute="mean", identifier_share=0.9, dtype=np.float32):
-        self.max_categories, self.impute = max_categories, impute
-        self.identifier_share, self.dtype = identifier_share, dtype
+    max_categories: int = setting(30, at_least=2, whole=True)
+    impute: str = setting("mean", one_of=("mean", "median"))
+    identifier_share: float | None = setting(0.9, above=0, at_most=1, optional=True)
+    dtype: Any = setting(np.float32, check=float_type)  # noqa: RUF009
 
-    def fit(self, X, y=None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn scales and categories; `y` is ignored."""
-        self._check_parameters()
+        check_settings(self)
         table = self._validated(X, reset=True)
         self.features_: list[Feature | None] = []
         self.dropped_: dict[str, str] = {}
@@ -86,10 +94,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             except DroppedColumn as reason:
                 self.features_.append(None)
                 self.dropped_[str(name)] = str(reason)
-        self._check_outputs()
+        self.check_outputs()
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """Return the table as a matrix (n, n_features_out)."""
         check_is_fitted(self)
         table = self._validated(X, reset=False)
@@ -101,7 +109,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             start = end
         return out
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the output names: `age`, `age (missing)`, `sex=Male`, `job=(other)`, `job=(missing)`."""
         check_is_fitted(self)
         names = [f"{name}{end}" for _, name, feature in self._kept(input_features) for end in feature.suffixes]
@@ -119,49 +127,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         texts |= {name: feature.describe() for _, name, feature in self._kept()}
         return "\n".join(f"{name}: {texts[name]}" for name in self._input_names())
 
-    def state(self) -> dict[str, Any]:
-        """Return parameters and fitted state as a dict of lists, floats, texts and None, ready for JSON.
-
-        >>> encoder = TableEncoder().fit([[1.0], [3.0]])
-        >>> TableEncoder.from_state(encoder.state()).transform([[3.0]])
-        array([[1.]], dtype=float32)
-        """
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        return {
-            "parameters": {**self.get_params(), "dtype": np.dtype(self.dtype).name},
-            "feature_names_in": None if names is None else [str(name) for name in names],
-            "features": [None if feature is None else asdict(feature) for feature in self.features_],
-            "dropped": dict(self.dropped_),
-        }
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Return the encoder whose `state()` this is."""
-        encoder = cls(**state["parameters"])
-        encoder.dtype = np.dtype(encoder.dtype).type
-        encoder._check_parameters()
-        for kind in {feature.get("kind") for feature in state["features"] if feature is not None} - set(FEATURES):
-            raise InputError(f"must be one of {sorted(FEATURES)}, as state() writes.", argument="kind", value=kind)
-        encoder.features_ = [None if f is None else FEATURES[f["kind"]](**f) for f in state["features"]]
-        encoder.dropped_ = dict(state["dropped"])
-        encoder.n_features_in_ = len(encoder.features_)
-        if state["feature_names_in"] is not None:
-            encoder.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
-        encoder._check_outputs()
-        return encoder
-
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _input_names(self, input_features=None) -> np.ndarray:
+    def _input_names(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the input columns, `x0`, `x1`, ... if they have none."""
         return OneToOneFeatureMixin.get_feature_names_out(self, input_features)
 
-    def _kept(self, input_features=None) -> list[tuple[int, str, Feature]]:
+    def _kept(self, input_features: Any = None) -> list[tuple[int, str, Feature]]:
         """Return position, name and feature of every input column that was not dropped."""
         names = self._input_names(input_features)
         return [(i, names[i], feature) for i, feature in enumerate(self.features_) if feature is not None]
@@ -187,18 +163,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ColumnsMismatchError(str(error), found=frame.columns, fitted=fitted, remedy=remedy) from error
         return frame if is_frame else array
 
-    def _check_parameters(self) -> None:
-        n, share = self.max_categories, self.identifier_share
-        if not isinstance(n, (int, np.integer)) or n < 2:
-            raise InputError("must be an integer of 2 or more.", argument="max_categories", value=n)
-        if self.impute not in ("mean", "median"):
-            raise InputError("must be 'mean' or 'median'.", argument="impute", value=self.impute)
-        if share is not None and not 0 < share <= 1:
-            raise InputError("must be in (0, 1], or None to keep all.", argument="identifier_share", value=share)
-        if np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise InputError("must be numpy.float32 or numpy.float64.", argument="dtype", value=self.dtype)
-
-    def _check_outputs(self) -> None:
+    def check_outputs(self) -> None:
+        """Raise if there are no output columns, or two of one name."""
         names = Counter(self.get_feature_names_out())
         if not names:
             raise NothingToEncodeError(self.dropped_)

@@ -2,10 +2,10 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 import torch
@@ -17,9 +17,9 @@ from fairbits.encoding import GroupEncoder, take_rows
 from fairbits.errors import InputWarning
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import read_numbers
-from fairbits.estimators.settings import layer_sizes, schedule_fields, setting, torch_device, tunable
 from fairbits.information import weigh_groups
 from fairbits.nn import Inputs
+from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch, Schedule
 
 PREDICTION_ROWS = 16_384  # rows predicted at a time
@@ -56,6 +56,21 @@ def add_cells(values: Iterable[Tensor], cells: Iterable[tuple]) -> Tensor:
     return reduce(torch.add, (share * value for value, (_, share) in zip(values, cells, strict=True)))
 
 
+def torch_device(value: Any) -> str | None:
+    """Return what is wrong with the name of a device, or None."""
+    try:
+        torch.empty(0, device=value)
+    except (RuntimeError, TypeError, AssertionError) as error:
+        return f"is not a device that torch can use here ({str(error).splitlines()[0]}); 'cpu' always is"
+    return None
+
+
+def known_schedule(value: Any) -> str | None:
+    """Return what is wrong with a schedule, or None; it has checked its own settings."""
+    fits = value is None or isinstance(value, Schedule)
+    return None if fits else "must be a Schedule, such as Schedule(patience=10), or None for the method's own"
+
+
 @dataclass_transform(kw_only_default=True)
 class _Settings:
     """Makes the annotated settings of every subclass its constructor's keyword arguments."""
@@ -89,7 +104,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
     weight_decay: float = tunable(0.0, 0.0, 0.1, at_least=0)
     batch_size: int = setting(256, at_least=1, whole=True)
     max_epochs: int = setting(100, at_least=1, whole=True)
-    schedule: Schedule | None = setting(None, check=schedule_fields)
+    schedule: Schedule | None = setting(None, check=known_schedule)
     groups: str | GroupEncoder = "intersection"
     device: str = setting("cpu", check=torch_device)
     verbose: bool = False
@@ -106,7 +121,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
 
     @property
     def opponent(self) -> str | None:
-        """A part of the network that is trained in turn on `opponent_loss`, by the settings `opponent_...`."""
+        """A part of the network that is trained in turn on the method's `opponent_loss`, by settings `opponent_...`."""
         return None
 
     @property
@@ -142,10 +157,6 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         cross_entropy = self.cross_entropy(log_softmax(net(batch.x, batch.noise).logits), batch)
         return {"total": cross_entropy, "cross_entropy": cross_entropy}
 
-    def opponent_loss(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the terms of the opponent's own loss, like `loss`."""
-        raise NotImplementedError(f"{type(self).__name__} does not define its opponent's loss.")
-
     def evaluate(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the terms of a full pass over validation rows; the loss itself unless a method knows better."""
         terms = self.loss(net, batch, scalars)
@@ -159,7 +170,9 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
 
     # ------------------------------------------------------------------ the scikit-learn contract
 
-    def fit(self, X, y, *, sensitive_features=None, sample_weight=None, unlabelled=None):
+    def fit(
+        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None, unlabelled: Any = None
+    ) -> Self:
         """Fit to rows X with labels y.
 
         Parameters
@@ -172,8 +185,8 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         unlabelled : a value of y that marks rows without a label, such as -1; they count in the leakage only. With the
             domain as sensitive feature this is domain adaptation: the target's labels are not needed
         """
-        optional = {"sample_weight": sample_weight, "unlabelled": unlabelled}
-        fit_stack([self], X, y, sensitive_features=sensitive_features, **optional)
+        given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight, "unlabelled": unlabelled}
+        fit_stack([self], X, y, **given)
         parts, n = (X, y, sensitive_features), len(np.asarray(y))
         if n > CONCERNED_ROWS:
             some = np.linspace(0, n - 1, CONCERNED_ROWS).astype(np.int64)
@@ -182,7 +195,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
             warnings.warn(concern, stacklevel=2)
         return self
 
-    def concerns(self, X, y=None, sensitive_features=None) -> list[Warning]:
+    def concerns(self, X: Any, y: Any = None, sensitive_features: Any = None) -> list[Warning]:
         """Return what you should know about this fit, judged by rows X; `fit` warns of what its own rows show."""
         best = self._by_rows(X, self.probabilities).argmax(1)  # not by `predict`, which may draw
         never = [repr(str(name)) for number, name in enumerate(self.classes_) if number not in best]
@@ -192,19 +205,19 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         remedy = "Lower gamma, merge rare classes, or compare predict_proba with a threshold of your own."
         return [VanishedClassWarning(problem, remedy=remedy)]
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class of `classes_`, one row per row of X.
 
         A function of the row itself: a certificate or the information of a drawn code does not cover it.
         """
         return self._by_rows(X, self.probabilities)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
         best = self.predict_proba(X).argmax(1)  # first, so that an unfitted estimator says so
         return self.classes_[best]
 
-    def _by_rows(self, X, function) -> np.ndarray:
+    def _by_rows(self, X: Any, function: Callable[[Any, Tensor], Tensor]) -> np.ndarray:
         """Apply function(net, x) to the rows of X, a slice at a time."""
         check_is_fitted(self)
         x = torch.from_numpy(np.require(read_numbers(self, X, reset=False), requirements="W"))
@@ -231,10 +244,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         own = log_probabilities.mT.gather(-2, y.unsqueeze(-2)).squeeze(-2)
         return weight @ own / -math.log(2)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "net_")
-
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags

@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from fairbits.encoding import SeenRows, row_hashes, take_rows
 from fairbits.errors import InputError
 from fairbits.estimators.binary import BinaryMIClassifier
 from fairbits.estimators.fitting import fit_stack
+from fairbits.settings import check_settings, setting
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
 
@@ -97,16 +98,20 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
 
     estimator: Any = None
     _: KW_ONLY
-    max_disparity: float | None = 0.05
-    max_information: float | None = None
-    confidence: float = 0.95
+    max_disparity: float | None = setting(0.05, above=0, below=1, optional=True)
+    max_information: float | None = setting(None, above=0, below=1, optional=True)
+    confidence: float = setting(0.95, above=0, below=1)
     gammas: Sequence[float] = GAMMAS
-    calibration_fraction: float = 0.3
+    calibration_fraction: float = setting(0.3, above=0, below=1)
     random_state: Any = None
 
-    def fit(self, X, y, *, sensitive_features):
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Self:
         """Train the path on one part of the rows and certify it on the rest; sensitive features are required."""
-        self._check(sensitive_features)
+        check_settings(self)
+        if self.max_disparity is None and self.max_information is None:
+            raise InputError("There is no limit to certify.", remedy="Set max_disparity or max_information.")
+        if sensitive_features is None:
+            raise InputError("A certificate needs the sensitive columns.", remedy="Pass sensitive_features.")
         for name in ("estimator_", "certificate_", "path_", "candidates_"):
             self.__dict__.pop(name, None)
         template = BinaryMIClassifier() if self.estimator is None else self.estimator
@@ -134,17 +139,6 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         self.estimator_ = self.candidates_[models.index(chosen)]
         self.classes_, self.n_features_in_ = chosen.classes_, X.shape[1] if hasattr(X, "shape") else len(X[0])
         return self
-
-    def _check(self, sensitive_features: Any) -> None:
-        limits = {"max_disparity": self.max_disparity, "max_information": self.max_information}
-        if all(value is None for value in limits.values()):
-            raise InputError("There is no limit to certify.", remedy="Set max_disparity or max_information.")
-        shares = {"confidence": self.confidence, "calibration_fraction": self.calibration_fraction}
-        for name, value in (limits | shares).items():
-            if value is not None and not 0 < value < 1:
-                raise InputError("must lie between 0 and 1.", argument=name, value=value)
-        if sensitive_features is None:
-            raise InputError("A certificate needs the sensitive columns.", remedy="Pass sensitive_features.")
 
     def _order(self, models: list[Any], X: Any, s: Any) -> list[Any]:
         """Sort from the safest to the most accurate, by what the training rows show."""
@@ -195,22 +189,22 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
             parts.append(f"{draw} reveals at most {self.max_information:g} bits about the groups")
         return f"{'; and '.join(parts)}."
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row; the guarantee covers it."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict(X)
 
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray:
         """Draw one code per row; the guarantee covers one draw per person."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.transform(X)
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities, a function of the row itself: the guarantee does **not** cover them."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict_proba(X)
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the bits: bit0, bit1, ..."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.get_feature_names_out()

@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from fairbits.errors import InputError
 from fairbits.estimators.base import log_softmax, weigh_cells
-from fairbits.estimators.binary import VALIDATION_DRAWS, BinaryBernoulliClassifier, BinaryMIClassifier, CodeClassifier
-from fairbits.estimators.settings import setting
-from fairbits.nn import CodeNet
+from fairbits.estimators.binary import BinaryBernoulliClassifier, BinaryMIClassifier
+from fairbits.estimators.codes import VALIDATION_DRAWS, CodeClassifier
+from fairbits.nn import CodeNet, Inputs
+from fairbits.settings import setting
 from fairbits.training import Batch, joint_groups
 
 REBALANCE = ("none", "prior", "independent", "balanced", "prior+independent", "prior+balanced")
@@ -45,7 +47,7 @@ class DebiasedCode(CodeClassifier):
     def balanced_rows(self) -> int:
         return self.batch_size if self.rebalance.endswith("balanced") and self.groups_ else 0
 
-    def build(self, inputs, n_classes):
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
         if getattr(self, "has_unlabelled_", False) and self.rebalance != "none":
             problem = f"rebalance={self.rebalance!r} needs every row's label."
             raise InputError(problem, remedy="Use it without `unlabelled`.")
@@ -54,7 +56,7 @@ class DebiasedCode(CodeClassifier):
             raise InputError(problem, argument="rebalance", value=self.rebalance, remedy="Choose one of them.")
         return super().build(inputs, n_classes)
 
-    def initialise(self, net, y: Tensor, s: Tensor, weight: Tensor) -> None:
+    def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
         sizes: Sequence[int] = self.group_sizes
         if self.corrects_prior:
             shares = log_label_shares(y, s, weight, sizes, len(self.classes_))
@@ -63,13 +65,13 @@ class DebiasedCode(CodeClassifier):
             ratio = independence_ratio(y, s[:, column], weight, len(self.classes_), size)
             net.register_buffer(f"independence{column}", ratio, persistent=False)
 
-    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         if batch.extra:  # one pass for both: batch normalisation sees them together
             out = net(*(torch.cat([getattr(b, name) for b in (batch, batch.extra)]) for name in ("x", "noise")))
             theta, logits, measured = out.theta[len(batch.y) :], out.logits[: len(batch.y)], batch.extra
         else:
             (theta, _, logits), measured = net(batch.x, batch.noise), batch
-        cells = self.validation_cells(net, batch) if self.rebalance.endswith("independent") else measured.prepared
+        cells = self._independent_cells(net, batch) if self.rebalance.endswith("independent") else measured.prepared
         logits = self._corrected(net, logits, batch.s)
         return self.objective(net, batch, scalars, theta, logits, cells, measured.noise)
 
@@ -79,10 +81,13 @@ class DebiasedCode(CodeClassifier):
         logits = net.head(net.fixed_codes(theta, VALIDATION_DRAWS))
         return log_softmax(self._corrected(net, logits, batch.s)).mean(0)
 
-    def validation_cells(self, net: CodeNet, batch: Batch) -> tuple[tuple, ...]:
+    def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        if self.reweighs:
+            batch = batch._replace(prepared=self._independent_cells(net, batch))
+        return super().evaluate(net, batch, scalars)
+
+    def _independent_cells(self, net: CodeNet, batch: Batch) -> tuple[tuple, ...]:
         """Weigh the groups like `prepare`, by weights that make S and the label independent."""
-        if not self.reweighs:
-            return batch.prepared
         cells: list[tuple] = []
         for column, size in enumerate(self.group_sizes):
             s = batch.s[..., column : column + 1]

@@ -95,21 +95,19 @@ def information_plane(estimator: Any, X: Any, y: Any, *, sensitive_features: Any
     method = type(estimator)
 
     def evaluate(self: Any, net: Any, batch: Any, scalars: Any) -> dict[str, Tensor]:
-        return method.evaluate(self, net, batch, scalars) | _measured(self, net.theta(batch.x), batch)
+        theta, sizes = net.theta(batch.x), [len(self.classes_), *self.group_sizes]
+        known = [batch.y, *batch.s.unbind(1)]
+        about_y, *about_s = (
+            joint_information(theta, groups, weights=batch.weight, n_groups=size)
+            for groups, size in zip(known, sizes, strict=True)
+        )
+        measured = (_about_rows(theta, batch.weight), about_y, torch.stack(about_s).amax(0))
+        return method.evaluate(self, net, batch, scalars) | dict(zip(ABOUT, measured, strict=True))
 
     watched = type(method.__name__, (method,), {"evaluate": evaluate})(**estimator.get_params())
     fit_stack([watched], X, y, sensitive_features=sensitive_features)
     names = {"epoch": "epoch"} | {name: f"validation_{name}" for name in ABOUT}
     return [{name: epoch[logged] for name, logged in names.items()} for epoch in watched.history_]
-
-
-def _measured(model: Any, theta: Tensor, batch: Any) -> dict[str, Tensor]:
-    def about(groups: Tensor, count: int) -> Tensor:
-        return joint_information(theta, groups, weights=batch.weight, n_groups=count)
-
-    columns = [about(batch.s[:, i], size) for i, size in enumerate(model.group_sizes)]
-    measured = (_about_rows(theta, batch.weight), about(batch.y, len(model.classes_)), torch.stack(columns).amax(0))
-    return dict(zip(ABOUT, measured, strict=True))
 
 
 def _about_rows(theta: Tensor, weight: Tensor) -> Tensor:

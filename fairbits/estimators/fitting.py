@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 
 from fairbits.errors import InputError
 from fairbits.estimators.inputs import Table, read_table
-from fairbits.estimators.settings import check_settings
 from fairbits.metrics import paper_objective
 from fairbits.metrics.gaps import prediction_scores
+from fairbits.settings import check_settings
 from fairbits.training import Replica, TrainingData, split_rows, train
 
 MIN_VALIDATION_ROWS = 10
@@ -29,12 +29,12 @@ _BUILDING = threading.Lock()  # networks initialise from torch's global generato
 
 def fit_stack(
     estimators: Sequence[Any],
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
-    sensitive_features=None,
-    sample_weight=None,
-    unlabelled=None,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    unlabelled: Any = None,
     rows: Sequence[np.ndarray] | None = None,
     hopeless: Hopeless | None = None,
     on_epoch: OnEpoch | None = None,
@@ -110,8 +110,8 @@ def _parts(rows: Any, count: int, table: Table) -> Iterator[np.ndarray]:
     for i, part in enumerate(rows):
         part = np.flatnonzero(part) if np.asarray(part).dtype == bool else np.asarray(part)
         whole = part.ndim == 1 and len(part) and np.issubdtype(part.dtype, np.integer)
-        if not whole or part.min() < 0 or part.max() >= table.n_source or len(np.unique(part)) < len(part):
-            raise InputError(f"rows[{i}] must be distinct row numbers from 0 to {table.n_source - 1}, at least one.")
+        if not whole or part.min() < 0 or part.max() >= len(table.hashes) or len(np.unique(part)) < len(part):
+            raise InputError(f"rows[{i}] must be distinct row numbers from 0 to {len(table.hashes) - 1}, at least one.")
         own = np.flatnonzero(np.isin(table.source, part))
         labels = table.y[own]
         if len(np.unique(labels[labels >= 0])) < 2 or any(len(np.unique(column)) < 2 for column in table.s[own].T):

@@ -37,7 +37,6 @@ class Table:
     s: np.ndarray  # (n, columns) group index; no columns without sensitive features
     weight: np.ndarray  # (n,) float32, mean 1
     source: np.ndarray  # (n,) the user's row
-    n_source: int  # rows the user passed
     classes: np.ndarray
     group_encoder: GroupEncoder | None
     hashes: np.ndarray  # of the user's rows, to recognise them
@@ -49,7 +48,9 @@ class Table:
         return SeenRows(self.hashes[rows], None if self.index is None else self.index[rows])
 
 
-def read_table(estimator: Any, X, y, sensitive_features, sample_weight, unlabelled=None) -> Table:
+def read_table(
+    estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, unlabelled: Any = None
+) -> Table:
     """Validate what you passed to `fit`; errors name the argument, the value and the remedy."""
     original = X
     X, y = read_numbers(estimator, X, y)
@@ -64,13 +65,14 @@ def read_table(estimator: Any, X, y, sensitive_features, sample_weight, unlabell
     number = np.full(len(y), -1, np.int64)
     number[known] = np.searchsorted(classes, y[known])
     table = original if hasattr(original, "columns") else X
-    encoder, s = _read_groups(estimator, table, sensitive_features, len(X), np.unique(source))
-    order = _canonical_order(X[source], number, s[source], weight)
+    used, place = np.unique(source, return_inverse=True)
+    encoder, s = _read_groups(estimator, table, sensitive_features, len(X), used)
+    order = _canonical_order(X[source], number, s[place], weight)
     kept, marks = source[order], (row_hashes(X), index_hashes(original))
-    return Table(X[kept], number[order], s[kept], weight[order], kept, len(X), classes, encoder, *marks)
+    return Table(X[kept], number[order], s[place[order]], weight[order], kept, classes, encoder, *marks)
 
 
-def read_numbers(estimator: Any, X, y="no_validation", **options: Any):
+def read_numbers(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Return X, or X and y, as scikit-learn validates them: rows as float32, images as bytes or float32."""
     images = getattr(X, "ndim", 2) == 4
     dtype = X.dtype if images and X.dtype == np.uint8 else np.float32
@@ -94,26 +96,25 @@ def _read_weights(sample_weight: Any, n: int) -> np.ndarray:
     return weight
 
 
-def _read_groups(estimator: Any, X, sensitive, n: int, used: np.ndarray) -> tuple[GroupEncoder | None, np.ndarray]:
-    """Return the encoder, fitted to the rows used, and the group numbers of all n rows, 0 in those not used."""
+def _read_groups(
+    estimator: Any, X: Any, sensitive: Any, n: int, used: np.ndarray
+) -> tuple[GroupEncoder | None, np.ndarray]:
+    """Return the encoder, fitted to the rows used out of n, and their group numbers."""
     if sensitive is None:
         if estimator.protects:
             title = type(estimator).__name__
             problem = f"{title} was fitted without sensitive features: the penalty is off and nothing is protected."
             missing = MissingSensitiveFeaturesWarning(problem, remedy="Pass sensitive_features=... to fit.")
             warnings.warn(missing, stacklevel=5)
-        return None, np.zeros((n, 0), np.int64)
+        return None, np.zeros((len(used), 0), np.int64)
     columns = {name: pd.Series(values).iloc[used] for name, values in sensitive_columns(sensitive, n).items()}
     encoder = new_group_encoder(estimator.groups).fit(columns)
     found = sensitive_in_table(X, sensitive) if getattr(X, "ndim", 2) == 2 else []  # polars has no ndim
     if found:
-        problem = f"A sensitive feature is among the inputs: {'; '.join(map(str, found))}."
+        problem = f"A sensitive feature is among the inputs: {'; '.join(found)}."
         overlap = SensitiveFeatureInXWarning(problem, remedy="Drop it from X, unless you want the model to see it.")
         warnings.warn(overlap, stacklevel=5)
-    own = encoder.transform(columns)
-    s = np.zeros((n, own.shape[1]), np.int64)
-    s[used] = own
-    return encoder, s
+    return encoder, encoder.transform(columns)
 
 
 def _copies(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

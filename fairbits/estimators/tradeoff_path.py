@@ -4,20 +4,19 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain
-from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from fairbits.encoding import BinnedSensitiveFeaturesWarning
+from fairbits.encoding import BinnedSensitiveFeaturesWarning, take_rows
 from fairbits.errors import InputError
 from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
 from fairbits.estimators.fitting import OnEpoch, fit_stack
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning, new_group_encoder
+from fairbits.settings import check_settings, setting
 
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())
 
@@ -43,11 +42,11 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
     estimator: Any
     gammas: Sequence[float] = GAMMAS
     _: KW_ONLY
-    cv: int = 3
+    cv: int = setting(3, at_least=2, whole=True)
     random_state: Any = 0
     on_epoch: OnEpoch | None = None
 
-    def fit(self, X, y, *, sensitive_features, sample_weight=None):
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: Any = None) -> Self:
         """Train (cv + 1) models per gamma; arguments as for the estimator's `fit`, sensitive features required."""
         self._check(sensitive_features)
         data = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
@@ -67,7 +66,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
             fit_stack(list(chain(*models)), X, y, **data, rows=rows, on_epoch=self._half(1))
         self.estimators_ = estimators
         self.scores_ = pd.DataFrame(
-            {"gamma": gamma, "fold": fold, **held_out_scores(model, _safe_indexing(X, test), labels[test], s[test])}
+            {"gamma": gamma, "fold": fold, **held_out_scores(model, take_rows(X, test), labels[test], s[test])}
             for fold, (_, test) in enumerate(folds)
             for gamma, model in zip(self.gammas, models[fold], strict=True)
         )
@@ -84,6 +83,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
         return self.scores_.drop(columns="fold").groupby("gamma").agg(["mean", "std"])
 
     def _check(self, sensitive_features: Any) -> None:
+        check_settings(self)
         if "gamma" not in getattr(self.estimator, "stacked_settings", ()):
             raise InputError(
                 f"estimator={self.estimator!r} has no gamma to vary; pass a method with one, such as "
@@ -91,7 +91,5 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
             )
         if not isinstance(self.gammas, (Sequence, np.ndarray)) or not len(self.gammas):
             raise InputError(f"gammas={self.gammas!r} must be a list of the weights to try, such as [0.1, 0.3, 0.5].")
-        if not isinstance(self.cv, Integral) or self.cv < 2:
-            raise InputError(f"cv={self.cv!r} must be a whole number of at least 2 folds.")
         if sensitive_features is None:
             raise InputError("sensitive_features is None; a trade-off needs the columns to protect.")

@@ -1,11 +1,13 @@
 """The network without protection."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.estimators.base import InvariantClassifier
-from fairbits.nn import PlainNet
+from fairbits.nn import Inputs, PlainNet
 
 
 class VanillaClassifier(TransformerMixin, InvariantClassifier):
@@ -19,14 +21,14 @@ class VanillaClassifier(TransformerMixin, InvariantClassifier):
     (200, 2)
     """
 
-    def build(self, inputs, n_classes):
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
         return PlainNet(inputs, self.hidden_sizes, n_classes, channels=self.channels)
 
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray:
         """Return the last hidden layer: what a network without protection would share."""
         return self._by_rows(X, lambda net, x: net(x).hidden)
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the hidden units: hidden0, hidden1, ..."""
         check_is_fitted(self)
         return np.array([f"hidden{i}" for i in range(self.net_.head.in_features)], dtype=object)

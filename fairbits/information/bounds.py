@@ -82,7 +82,9 @@ def _dealt(row_weights: Tensor, n_blocks: int) -> Tensor:
     return torch.empty_like(turn).index_copy_(0, row_weights.argmax(0).argsort(stable=True), turn)
 
 
-def blocked_bound(theta: Tensor, row_weights: Tensor, prior: Tensor, iterations: int, block_rows=BLOCK_ROWS) -> Tensor:
+def blocked_bound(
+    theta: Tensor, row_weights: Tensor, prior: Tensor, iterations: int, block_rows: int = BLOCK_ROWS
+) -> Tensor:
     """Return I(Z;S) + sum_z P(z) bound on I(T;S|Z=z) for blocks Z of rows, stratified by group."""
     n_blocks = -(-len(theta) // block_rows)
     block = _dealt(row_weights, n_blocks)

@@ -23,8 +23,9 @@ from fairbits.certificate import Certificate
 from fairbits.encoding import GroupEncoder, SeenRows, TableEncoder
 from fairbits.encoding.columns import Feature
 from fairbits.encoding.group_encoder import SensitiveColumn
-from fairbits.estimators import CertifiedClassifier, InvariantClassifier, Schedule, check_settings
+from fairbits.estimators import CertifiedClassifier, InvariantClassifier, Schedule
 from fairbits.modelfile.sealed_folder import need
+from fairbits.settings import check_settings
 
 MAX_TEXT = 2**25  # characters of all names that are made of other names: a long one times many
 NOT_KEPT = {"device", "random_state", "verbose"}  # settings of this machine and session; a seed would undo the noise
@@ -81,7 +82,13 @@ class TableState(State):
         pairs = zip(names, features, strict=True)
         length = sum(len(name) * (len(getattr(feature, "categories", ())) + 2) for name, feature in pairs)
         need(length <= MAX_TEXT, "the names of the encoded columns would be too long")
-        return TableEncoder.from_state(self.model_dump()).set_output(transform=self.output)
+        encoder: Any = TableEncoder(**{**self.parameters, "dtype": getattr(np, str(self.parameters["dtype"]))})
+        check_settings(encoder)
+        encoder.features_, encoder.dropped_, encoder.n_features_in_ = features, self.dropped, len(features)
+        if self.feature_names_in is not None:
+            encoder.feature_names_in_ = np.array(names, dtype=object)
+        encoder.check_outputs()
+        return encoder.set_output(transform=self.output)
 
 
 class GroupsState(State):
@@ -112,7 +119,11 @@ class GroupsState(State):
             shape = [len(cells)]
         sizes = [len(sizes) for sizes in self.sizes]
         need(sizes == shape and min(shape) > 1, f"group sizes {sizes[:9]} for columns of {shape[:9]} groups")
-        return GroupEncoder.from_state(self.model_dump())
+        encoder = dataclasses.replace(self.parameters)
+        check_settings(encoder)
+        encoder.levels_, encoder.sizes_ = self.levels, self.sizes
+        encoder.cells_ = None if cells is None else np.array(cells, dtype=np.int64)
+        return encoder
 
 
 class LabelState(State):
@@ -160,7 +171,7 @@ class MethodState(State):
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
         model.n_features_in_, model.n_iter_ = shape[0], history[-1]["epoch"] + 1
-        model.training_rows_, model.has_unlabelled_ = SeenRows.of_table(self.fingerprint), False  # only training asks
+        model.training_rows_, model.has_unlabelled_ = SeenRows(fingerprint=self.fingerprint), False  # training asks
         model.classes_ = self.classes.build()
         model.group_encoder_ = None if self.groups is None else self.groups.build(read_weights)
         model.groups_ = [] if model.group_encoder_ is None else model.group_encoder_.names_

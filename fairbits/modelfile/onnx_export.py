@@ -6,6 +6,7 @@ import json
 import logging
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,8 @@ def _description(estimator: Any, encoder: TableEncoder | None, files: list[str])
     names = list(map(str, getattr(first, "feature_names_in_", [f"x{i}" for i in range(first.n_features_in_)])))
     shape, table = ["n", *estimator.input_shape_], None
     if encoder is not None:
-        learnt = zip(names, encoder.state()["features"], strict=True)
-        table = {"recipe": RECIPE, "columns": [{"name": n, **(f or {"kind": "dropped"})} for n, f in learnt]}
+        learnt = [{"kind": "dropped"} if feature is None else asdict(feature) for feature in encoder.features_]
+        table = {"recipe": RECIPE, "columns": [{"name": n, **f} for n, f in zip(names, learnt, strict=True)]}
         names = list(map(str, encoder.get_feature_names_out()))
     described = {
         "fairbits": fairbits.__version__,

@@ -114,10 +114,18 @@ def describe(model: Any, where: str = "") -> dict[str, Any]:
         steps = [{"name": name, "model": describe(step, " in a pipeline")} for name, step in model.steps]
         return {"kind": "pipeline", "steps": steps}
     if kind is GroupEncoder:
-        return {"kind": "groups", **model.state()}
+        learnt = {name: getattr(model, f"{name}_") for name in ("levels", "cells", "sizes")}
+        return {"kind": "groups", "parameters": model, **learnt}
     output = getattr(model, "_sklearn_output_config", {}).get("transform")
     if kind is TableEncoder:
-        return {"kind": "table", **model.state(), "output": output}
+        return {
+            "kind": "table",
+            "parameters": {**model.get_params(), "dtype": np.dtype(model.dtype).name},
+            "feature_names_in": getattr(model, "feature_names_in_", None),
+            "features": model.features_,
+            "dropped": model.dropped_,
+            "output": output,
+        }
     parts = _certified_parts(model) if kind is CertifiedClassifier else _method_parts(model)
     return {**parts, "output": output}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -68,7 +69,7 @@ class DeterministicBinary(StochasticBinary):
     tensor([0., 1.])
     """
 
-    def forward(self, logits: Tensor, noise=0.5) -> Tensor:
+    def forward(self, logits: Tensor, noise: Any = 0.5) -> Tensor:
         return draw_bits(self.theta(logits), noise)
 
 

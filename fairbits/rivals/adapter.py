@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -48,7 +48,7 @@ class ComparedClassifier(ClassifierMixin, BaseEstimator):
         """Return the chance of the second class.  (n,)"""
         raise NotImplementedError(f"{type(self).__name__} does not define how it predicts.")
 
-    def fit(self, X, y, *, sensitive_features=None, sample_weight=None):
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to rows X with labels y of two classes.
 
         Parameters
@@ -66,16 +66,16 @@ class ComparedClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = table.classes
         return self
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class of `classes_`, one row per row of X."""
         return both(self.chance(self._rows(X)))
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
 
-    def _table(self, X, y, sensitive_features, sample_weight) -> Table:
+    def _table(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Table:
         if sensitive_features is None:
             problem = f"is not enough: {self.title} needs the columns to protect."
             raise InputError(problem, argument="sensitive_features", value=None)
@@ -88,14 +88,14 @@ class ComparedClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"{self.title} takes only whole numbers as weights: the copies of each row.")
         return table
 
-    def _rows(self, X) -> np.ndarray:
+    def _rows(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         return read_numbers(self, X, reset=False).astype(np.float64)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.non_deterministic = True

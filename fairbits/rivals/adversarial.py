@@ -3,17 +3,17 @@
 import math
 from collections.abc import Callable, Iterable
 from functools import reduce
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from fairbits.estimators.base import log_softmax, weigh_cells
-from fairbits.estimators.settings import layer_sizes, setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups
 from fairbits.nn import HiddenOutput, Inputs, dense_layers, feature_layers
+from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch
 
 RIDGE = 1e-3  # of the linear probe, relative to the variance of a unit
@@ -95,7 +95,7 @@ class AdversarialClassifier(VanillaClassifier):
         cells = weigh_cells(y, s, weight, self.group_sizes)
         return tuple((g, torch.special.entr(g.prior).sum(-1) / math.log(2) * weight.sum(-1)) for g, _ in cells)
 
-    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x)
         cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
         if not self.groups_:
@@ -106,7 +106,7 @@ class AdversarialClassifier(VanillaClassifier):
             total = total + _added(self.errors(net.adversary, out.hidden.detach(), batch))
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
 
-    def opponent_loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def opponent_loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         with torch.no_grad():
             hidden = net.features(batch.x)
         return {"total": _added(self.errors(net.adversary, hidden, batch))}
@@ -121,7 +121,7 @@ class AdversarialClassifier(VanillaClassifier):
         errors = self.errors(adversary, hidden, batch)
         return [torch.relu(bits - error) for error, (_, bits) in zip(errors, batch.prepared, strict=True)]
 
-    def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss, with the information of the adversary or of a linear probe, whichever is more."""
         terms = super().evaluate(net, batch, scalars)
         if not self.groups_:

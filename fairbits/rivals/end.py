@@ -1,13 +1,13 @@
 """EnD: representations of one group are pushed apart, those of one class in different groups pulled together."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.settings import tunable
 from fairbits.training import Batch
 
 
@@ -34,7 +34,7 @@ class EnDClassifier(VanillaClassifier):
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "alpha", "beta")
     protects: ClassVar[bool] = True
 
-    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         if not self.groups_:
             return super().loss(net, batch, scalars)
         out = net(batch.x)

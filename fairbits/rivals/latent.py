@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from fairbits.estimators.base import InvariantClassifier, weigh_cells
-from fairbits.estimators.settings import setting
 from fairbits.information import WeighedGroups
 from fairbits.nn.layers import dense_layers
+from fairbits.settings import setting
 from fairbits.training import Batch
 
 LOG_VARIANCES = (-6.0, 4.0)  # limits of every normal a network gives, which keep exponentials and their gradients small
@@ -101,7 +101,7 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
         """Weigh the groups of every sensitive column."""
         return tuple(groups for groups, _ in weigh_cells(y, s, weight, self.group_sizes))
 
-    def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss, with noise that is the same at every epoch and the cross-entropy of the predictions."""
         terms, probabilities = self.loss(net, batch, scalars), net.probabilities(batch.x)
         smallest = torch.finfo(probabilities.dtype).tiny
@@ -111,23 +111,23 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
             terms["probabilities"] = probabilities
         return terms
 
-    def probabilities(self, net, x: Tensor) -> Tensor:
+    def probabilities(self, net: Any, x: Tensor) -> Tensor:
         return net.probabilities(x)
 
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray:
         """Return one draw of each row's representation, or its mean.  (n, latent_size)"""
         if self.representation == "mean":
             return self._by_rows(X, lambda net, x: net.latent_mean(x))
         seed = None if self.random_state is None else check_random_state(self.random_state).randint(2**31)
         rng = np.random.default_rng(seed)
 
-        def draw(net, x: Tensor) -> Tensor:
+        def draw(net: Any, x: Tensor) -> Tensor:
             uniforms = rng.random((len(x), net.noise_size), dtype=np.float32)
             return net.latent_draw(x, torch.from_numpy(uniforms).to(x.device))
 
         return self._by_rows(X, draw)
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the numbers: latent0, latent1, ..."""
         check_is_fitted(self)
         return np.array([f"latent{i}" for i in range(self.latent_size)], dtype=object)

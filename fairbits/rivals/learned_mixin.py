@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
 from fairbits.estimators.debiased import log_label_shares
-from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.nn import Inputs
+from fairbits.settings import tunable
 from fairbits.training import Batch, Schedule, joint_groups
 
 
@@ -40,18 +41,18 @@ class LearnedMixinClassifier(VanillaClassifier):
     own_schedule: ClassVar[Schedule] = Schedule(warmup_epochs=0)  # gamma does not rise, as published
     protects: ClassVar[bool] = True
 
-    def build(self, inputs, n_classes):
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
         net = super().build(inputs, n_classes)
         if self.groups_:
             net.trust = nn.Linear(net.head.in_features, 1)
         return net
 
-    def initialise(self, net, y: Tensor, s: Tensor, weight: Tensor) -> None:
+    def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
         if self.groups_:
             said = what_groups_say(y, s, weight, self.group_sizes, len(self.classes_))
             net.register_buffer("said", said, persistent=False)
 
-    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         if not self.groups_:
             return super().loss(net, batch, scalars)
         out = net(batch.x)

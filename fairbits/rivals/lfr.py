@@ -1,7 +1,7 @@
 """LFR: rows become memberships in a few prototypes."""
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from fairbits.estimators.base import InvariantClassifier, log_softmax, weigh_cells
-from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs
 from fairbits.rivals.group_columns import flat_columns, n_columns
 from fairbits.rivals.latent import added, mean_over_pairs
+from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 
@@ -74,14 +74,14 @@ class LFRClassifier(TransformerMixin, InvariantClassifier):
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "A_x", "A_y", "A_z")
     protects: ClassVar[bool] = True
 
-    def build(self, inputs, n_classes):
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
         return LFRNet(inputs, self.n_prototypes, n_classes)
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[WeighedGroups, ...]:
         """Weigh the groups of every sensitive column."""
         return tuple(groups for groups, _ in weigh_cells(y, s, weight, self.group_sizes))
 
-    def loss(self, net, batch: Batch, scalars):
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         x, m = flat_columns(batch.x), net.memberships(batch.x)
         reconstruction = batch.weight @ (x - m @ net.prototypes).square().sum(-1)
         log_p = net.probabilities(m).clamp(min=torch.finfo(m.dtype).tiny).log()
@@ -91,14 +91,14 @@ class LFRClassifier(TransformerMixin, InvariantClassifier):
         total = total + scalars["A_z"] * scalars["ramp"] * parity
         return {"total": total, "cross_entropy": cross_entropy, "reconstruction": reconstruction, "parity": parity}
 
-    def probabilities(self, net, x):
+    def probabilities(self, net: Any, x: Tensor) -> Tensor:
         return net.probabilities(net.memberships(x))
 
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray:
         """Return each row's memberships.  (n, n_prototypes)"""
         return self._by_rows(X, lambda net, x: net.memberships(x))
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the prototypes: prototype0, prototype1, ..."""
         check_is_fitted(self)
         return np.array([f"prototype{k}" for k in range(self.n_prototypes)], dtype=object)

@@ -15,8 +15,8 @@ from torch import nn
 
 from fairbits.errors import InputError
 from fairbits.estimators import setting
-from fairbits.estimators.settings import layer_sizes
 from fairbits.rivals.adapter import ComparedClassifier, base_learner, both, one_draw, optional_import
+from fairbits.settings import layer_sizes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -61,11 +61,11 @@ class ExponentiatedGradientClassifier(ComparedClassifier):
     def chance(self, x: np.ndarray) -> np.ndarray:
         return self._mean(x, self.mixture)
 
-    def sampled_proba(self, X) -> np.ndarray:
+    def sampled_proba(self, X: Any) -> np.ndarray:
         """Return 1 for the class that a base learner drawn for each row predicts, and 0 for the other.  (n, 2)"""
         return one_draw(both(self._mean(self._rows(X), "labels")), self.random_state)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Draw the class of each row; with an int `random_state` every call draws the same."""
         drawn = self.sampled_proba(X).argmax(1)
         return self.classes_[drawn]
@@ -117,7 +117,7 @@ class ThresholdOptimizerClassifier(ComparedClassifier):
         )
         self.optimizer_.fit(x, y, sensitive_features=s)
 
-    def predict_proba(self, X, *, sensitive_features=None) -> np.ndarray:
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the chance of each class of `classes_`, one row per row of X; needs the groups."""
         x = self._rows(X)
         if sensitive_features is None:
@@ -131,16 +131,16 @@ class ThresholdOptimizerClassifier(ComparedClassifier):
             chance[own] = rule.p0 * rule.operation0(scores[own]) + rule.p1 * rule.operation1(scores[own])
         return both(chance)
 
-    def sampled_proba(self, X, *, sensitive_features=None) -> np.ndarray:
+    def sampled_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return 1 for the class drawn for each row, and 0 for the other.  (n, 2)"""
         return one_draw(self.predict_proba(X, sensitive_features=sensitive_features), self.random_state)
 
-    def predict(self, X, *, sensitive_features=None) -> np.ndarray:
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Draw the class of each row; needs the groups. With an int `random_state` every call draws the same."""
         drawn = self.sampled_proba(X, sensitive_features=sensitive_features).argmax(1)
         return self.classes_[drawn]
 
-    def score(self, X, y, sample_weight=None, *, sensitive_features=None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
         """Return the accuracy of one draw for each row; needs the groups."""
         drawn = self.predict(X, sensitive_features=sensitive_features)
         return float(accuracy_score(y, drawn, sample_weight=sample_weight))
@@ -155,7 +155,7 @@ class WholeSeeds(np.random.RandomState):
     Fairlearn 0.15 seeds torch with int(random_state.random()), which is always 0; so `random_state` has no effect.
     """
 
-    def random(self, size=None):
+    def random(self, size: Any = None) -> Any:
         return self.randint(2**31, size=size)
 
 

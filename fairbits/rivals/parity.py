@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from fairbits.estimators.settings import setting
 from fairbits.information import WeighedGroups
 from fairbits.nn import HiddenOutput
 from fairbits.rivals.penalised import PenalisedClassifier, group_variance
+from fairbits.settings import setting
 
 
 class ParityClassifier(PenalisedClassifier):

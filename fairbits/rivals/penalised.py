@@ -1,15 +1,15 @@
 """The base of the methods that add a penalty on the differences between groups to a plain network."""
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
 from fairbits.estimators.base import add_cells, log_softmax, weigh_cells
-from fairbits.estimators.settings import setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups
 from fairbits.nn import HiddenOutput
+from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 SMALLEST_VARIANCE = 1e-6  # what varies less is constant
@@ -41,7 +41,7 @@ class PenalisedClassifier(VanillaClassifier):
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
         return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
 
-    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         if not self.groups_:
             return super().loss(net, batch, scalars)
         out = net(batch.x)

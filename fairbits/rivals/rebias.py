@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.settings import setting, tunable
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.nn import HiddenOutput, Inputs
 from fairbits.nn.layers import ConvolutionalFeatures
 from fairbits.rivals.hsic import gaussian_kernel, hsic
+from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 
@@ -50,18 +50,18 @@ class ReBiasClassifier(VanillaClassifier):
     def max_validation_rows(self) -> int:
         return 2048  # the HSIC costs the square of the rows
 
-    def build(self, inputs, n_classes):
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
         net = super().build(inputs, n_classes)
         net.biased = BiasedNet(inputs, net.head.in_features, n_classes, self.channels, self.biased_kernel)
         return net
 
-    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         own = net(batch.x)
         with torch.no_grad():
             other = net.biased(batch.x)
         return self._game(own, other, batch, scalars["gamma"] * scalars["ramp"])
 
-    def opponent_loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def opponent_loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         with torch.no_grad():
             other = net(batch.x)
         return self._game(net.biased(batch.x), other, batch, -scalars["gamma"] * scalars["ramp"])

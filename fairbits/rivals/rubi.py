@@ -1,15 +1,16 @@
 """RUBi: the network learns less from rows whose label the groups alone predict."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.settings import tunable
 from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.nn import Inputs
 from fairbits.rivals.group_columns import indicators
 from fairbits.rivals.learned_mixin import base_rates, what_groups_say
+from fairbits.settings import tunable
 from fairbits.training import Batch, Schedule
 
 
@@ -35,14 +36,14 @@ class RUBiClassifier(VanillaClassifier):
     own_schedule: ClassVar[Schedule] = Schedule(warmup_epochs=0)  # gamma does not rise, as published
     protects: ClassVar[bool] = True
 
-    def build(self, inputs, n_classes):
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
         net = super().build(inputs, n_classes)
         if self.groups_:
             net.biased = nn.Linear(sum(map(len, self.groups_)), n_classes)
         return net
 
     @torch.no_grad()
-    def initialise(self, net, y: Tensor, s: Tensor, weight: Tensor) -> None:
+    def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
         """Start the biased branch near its optimum, with logits that sum to 0; training from 0 would take long."""
         if self.groups_:
             columns = [(s[:, c : c + 1], [len(names)]) for c, names in enumerate(self.groups_)]
@@ -50,7 +51,7 @@ class RUBiClassifier(VanillaClassifier):
             net.biased.weight.copy_(centred(torch.cat(said)).T)
             net.biased.bias.copy_(centred(base_rates(y, weight, len(self.classes_))))
 
-    def loss(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         if not self.groups_:
             return super().loss(net, batch, scalars)
         logits = net(batch.x).logits
@@ -60,7 +61,7 @@ class RUBiClassifier(VanillaClassifier):
         total = torch.lerp(plain, under_mask, scalars["gamma"] * scalars["ramp"]) + own
         return {"total": total, "cross_entropy": plain, "masked_cross_entropy": under_mask, "biased_cross_entropy": own}
 
-    def evaluate(self, net, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+    def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss without the biased branch's own term, in which f has no part."""
         terms = super().evaluate(net, batch, scalars)
         if self.groups_:

@@ -1,17 +1,17 @@
 """VFAE: the variational fair autoencoder, and the maximum mean discrepancy that it penalises."""
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.settings import setting, tunable
 from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs, feature_layers
 from fairbits.rivals.group_columns import GroupCells, flat_columns, indicators, n_columns
 from fairbits.rivals.latent import LatentClassifier, NormalLayers, added, divergence, mean_over_pairs
+from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 
@@ -155,13 +155,13 @@ class VFAEClassifier(LatentClassifier):
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "alpha", "beta")
 
-    def build(self, inputs, n_classes):
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
         return VFAENet(self, inputs, n_classes)
 
-    def initialise(self, net, y, s, weight):
+    def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
         net.cells.count(s, weight)
 
-    def loss(self, net, batch: Batch, scalars):
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x, batch.y, batch.s, batch.noise)
         terms = {
             "cross_entropy": self.cross_entropy(log_softmax(out.logits), batch),
@@ -177,5 +177,5 @@ class VFAEClassifier(LatentClassifier):
         features = net.fourier(standardised(z1, batch.weight))
         return added((mean_discrepancy(features, groups) for groups in batch.prepared), features)
 
-    def criterion(self, terms, scalars):
+    def criterion(self, terms: dict[str, Tensor], scalars: dict[str, Tensor]) -> Tensor:
         return scalars["alpha"] * terms["cross_entropy"] + scalars["beta"] * scalars["ramp"] * terms["discrepancy"]

@@ -1,15 +1,15 @@
 """VIB: an information bottleneck that hides S without an adversary."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.settings import tunable
 from fairbits.nn import Inputs, feature_layers
 from fairbits.rivals.group_columns import flat_columns, indicators, n_columns
 from fairbits.rivals.latent import LatentClassifier, Normal, NormalLayers, divergence
+from fairbits.settings import tunable
 from fairbits.training import Batch
 
 
@@ -68,10 +68,10 @@ class VIBClassifier(LatentClassifier):
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma", "beta")
 
-    def build(self, inputs, n_classes):
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
         return VIBNet(self, inputs, n_classes)
 
-    def loss(self, net, batch: Batch, scalars):
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         q = net.latent(batch.x)
         z = q.draw(batch.noise)
         rate = batch.weight @ divergence(q)
@@ -83,6 +83,6 @@ class VIBClassifier(LatentClassifier):
         }
         return {"total": self.criterion(terms, scalars), **terms}
 
-    def criterion(self, terms, scalars):
+    def criterion(self, terms: dict[str, Tensor], scalars: dict[str, Tensor]) -> Tensor:
         total = terms["cross_entropy"] + scalars["beta"] * terms["rate"]
         return total + scalars["gamma"] * scalars["ramp"] * terms["bound"] if self.groups_ else total

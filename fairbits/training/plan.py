@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from fairbits.settings import check_settings, setting
+
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
@@ -24,12 +26,15 @@ class Schedule:
         largest AUC + (1 - GPA) + (1 - AUDC), "last" the last one, for data whose validation rows would mislead
     """
 
-    min_steps: int = 500
-    patience: int = 20
-    warmup_epochs: int = 5
-    learning_rate_decay: str = "none"
-    validation_fraction: float = 0.1
-    selection: str = "objective"
+    min_steps: int = setting(500, at_least=0, whole=True)
+    patience: int = setting(20, at_least=1, whole=True)
+    warmup_epochs: int = setting(5, at_least=0, whole=True)
+    learning_rate_decay: str = setting("none", one_of=("none", "linear"))
+    validation_fraction: float = setting(0.1, at_least=0, at_most=0.9)
+    selection: str = setting("objective", one_of=("objective", "paper", "last"))
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
 
 @dataclass(kw_only=True)

@@ -23,8 +23,8 @@ from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, VanillaClassifier, fit_stack
 from fairbits.estimators.base import VanishedClassWarning
-from fairbits.estimators.binary import CollapsedCodeWarning
 from fairbits.estimators.certified import GAMMAS, CertifiedClassifier, NotCertifiedError
+from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.diagnostics import held_out_scores, information_plane
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.tables.task import MERGE, Task

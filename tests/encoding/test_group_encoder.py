@@ -17,6 +17,8 @@ from fairbits.encoding import (
     SmallGroupError,
     UnseenGroupError,
 )
+from fairbits.modelfile.model_content import GroupsState
+from fairbits.modelfile.save_and_load import describe, plain
 
 SEX = ["F", "M", "F", "M", "F"]
 RACE = ["B", "B", "W", "W", "W"]
@@ -115,7 +117,7 @@ def test_numbers_are_binned_with_a_warning():
     said = caught[0].message
     assert (said.column, said.distinct, said.labels[0]) == ("age", 80, "[17, 37)")
     assert encoder.names_ == [["age in [17, 37)", "age in [37, 57)", "age in [57, 77)", "age in [77, 96]"]]
-    assert encoder.bins_ == {"age": [17, 37, 57, 77, 96]}
+    assert encoder.levels_[0].edges == [17, 37, 57, 77, 96]
     assert encoder.sizes_ == [[20, 20, 20, 20]]
     assert encoder.transform([36, 37, 5, 200]).tolist() == [
         [0],
@@ -179,13 +181,14 @@ def test_renaming_values_keeps_the_partition(rows, letters):
 
 @pytest.mark.filterwarnings("ignore::fairbits.encoding.BinnedSensitiveFeaturesWarning")
 @pytest.mark.parametrize("groups", ["intersection", "each"])
-def test_state_round_trip_through_json(groups):
+def test_round_trip_through_json(groups):
     s = {"sex": SEX * 8, "age": np.random.default_rng(0).normal(size=40)}
     encoder = small(groups=groups, n_bins=3).fit(s)
-    again = GroupEncoder.from_state(json.loads(json.dumps(encoder.state(), allow_nan=False)))
+    written = plain(describe(encoder))
+    again = GroupsState.model_validate_json(json.dumps(written, allow_nan=False)).build(None)
     np.testing.assert_array_equal(again.transform(s), encoder.transform(s))
-    assert (again.names_, again.bins_, again.columns_) == (encoder.names_, encoder.bins_, encoder.columns_)
-    assert again.state() == encoder.state()
+    assert (again.names_, again.levels_, again.columns_) == (encoder.names_, encoder.levels_, encoder.columns_)
+    assert plain(describe(again)) == written
 
 
 @pytest.mark.parametrize(

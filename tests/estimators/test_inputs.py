@@ -31,7 +31,7 @@ BAD_SETTINGS = {
     "temperature": (0.0, "above 0"),
     "noise_floor": (0.5, "below 0.5"),
     "prediction": ("best", "'expected', 'sampled'"),
-    "groups": ("both", "'intersection' or 'each'"),
+    "groups": ("both", "'intersection', 'each'"),
     "batch_size": (10.5, "whole number at least 1"),
     "learning_rate": (float("inf"), "number above 0"),
     "max_epochs": ("many", "whole number"),

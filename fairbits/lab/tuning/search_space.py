@@ -8,8 +8,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from sklearn.base import BaseEstimator
 
 from fairbits.errors import InputError
-from fairbits.estimators.settings import SearchRange, search_ranges
 from fairbits.metrics import paper_objective
+from fairbits.settings import SearchRange, search_ranges
 
 OBJECTIVES = ("paper", "constrained", "pareto")
 

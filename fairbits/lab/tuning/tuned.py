@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -64,7 +64,7 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     on_trials: Callable[[list[Trial]], None] | None = None
     random_state: int = setting(0, at_least=0, whole=True)
 
-    def fit(self, X, y, *, sensitive_features):
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Self:
         """Search, then fit the best; arguments as for the estimator's `fit`."""
         check_settings(self)
         if sensitive_features is None:
@@ -102,17 +102,17 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.classes_, self.n_features_in_ = self.best_estimator_.classes_, self.best_estimator_.n_features_in_
         return self
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Return the class probabilities of the chosen estimator."""
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Return the classes of the chosen estimator."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
-    def transform(self, X, **options) -> np.ndarray:
+    def transform(self, X: Any, **options: Any) -> np.ndarray:
         """Return the representation of the chosen estimator; options as its `transform` takes them."""
         check_is_fitted(self)
         return self.best_estimator_.transform(X, **options)

@@ -1,4 +1,4 @@
-"""Hyper-parameters: default, limits and search range on one line."""
+"""Settings of encoders, methods and schedules: default, limits and search range on one line."""
 
 import dataclasses
 import math
@@ -7,20 +7,10 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from fairbits.errors import InputError
-from fairbits.training import Schedule
 
 RULES = {"at_least": operator.ge, "above": operator.gt, "at_most": operator.le, "below": operator.lt}
-SCHEDULE_LIMITS: dict[str, dict[str, Any]] = {
-    "min_steps": {"at_least": 0, "whole": True},
-    "patience": {"at_least": 1, "whole": True},
-    "warmup_epochs": {"at_least": 0, "whole": True},
-    "learning_rate_decay": {"one_of": ("none", "linear")},
-    "validation_fraction": {"at_least": 0, "at_most": 0.9},
-    "selection": {"one_of": ("objective", "paper", "last")},
-}
 
 
 class SearchRange(NamedTuple):
@@ -32,7 +22,7 @@ class SearchRange(NamedTuple):
 
 
 def setting(default: Any, *, search: SearchRange | None = None, **limits: Any) -> Any:
-    """Declare a setting with limits: at_least, at_most, above, below, one_of, whole, or check (value -> complaint)."""
+    """Declare a setting with limits: at_least, at_most, above, below, one_of, whole, optional, check (-> complaint)."""
     return dataclasses.field(default=default, metadata={"limits": limits, "search": search})
 
 
@@ -47,26 +37,9 @@ def layer_sizes(value: Any) -> str | None:
     return None if fits else "must be a tuple of whole numbers above 0, the width of each layer"
 
 
-def torch_device(value: Any) -> str | None:
-    """Return what is wrong with the name of a device, or None."""
-    try:
-        torch.empty(0, device=value)
-    except (RuntimeError, TypeError, AssertionError) as error:
-        return f"is not a device that torch can use here ({str(error).splitlines()[0]}); 'cpu' always is"
-    return None
-
-
-def schedule_fields(value: Any) -> str | None:
-    """Return what is wrong with a training schedule, or None."""
-    if value is not None and not isinstance(value, Schedule):
-        return "must be a Schedule, such as Schedule(patience=10), or None for the method's own"
-    for name, limits in SCHEDULE_LIMITS.items() if value else ():
-        if found := complaint(getattr(value, name), **limits):
-            return f"has {name}={getattr(value, name)!r}, which {found}"
-    return None
-
-
-def complaint(value: Any, *, one_of: Any = None, whole: bool = False, check: Any = None, **bounds: float) -> str | None:
+def complaint(
+    value: Any, *, one_of: Any = None, whole: bool = False, optional: bool = False, check: Any = None, **bounds: float
+) -> str | None:
     """Return what a value should be, or None if it keeps its limits.
 
     >>> complaint(0, at_least=1, whole=True)
@@ -79,7 +52,7 @@ def complaint(value: Any, *, one_of: Any = None, whole: bool = False, check: Any
         fits = any(isinstance(value, type(choice)) and value == choice for choice in one_of)  # 1 is not True
         return None if fits else f"must be one of {', '.join(map(repr, one_of))}"
     number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool) and math.isfinite(value)
-    if number and all(RULES[name](value, bound) for name, bound in bounds.items()):
+    if (optional and value is None) or (number and all(RULES[name](value, bound) for name, bound in bounds.items())):
         return None
     wanted = " and ".join(f"{name.replace('_', ' ')} {bound}" for name, bound in bounds.items())
     return f"must be a {'whole number' if whole else 'number'} {wanted}"
@@ -90,7 +63,8 @@ def check_settings(estimator: Any) -> None:
     for field in dataclasses.fields(estimator):
         value, limits = getattr(estimator, field.name), field.metadata.get("limits")
         if limits and (found := complaint(value, **limits)):
-            raise InputError(f"{found}.", argument=f"{type(estimator).__name__}: {field.name}", value=value)
+            remedy = f"Or pass {field.name}=None." if limits.get("optional") else ""
+            raise InputError(f"{found}.", argument=field.name, value=value, remedy=remedy)
 
 
 def search_ranges(estimator: Any) -> dict[str, SearchRange]:
