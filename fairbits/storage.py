@@ -30,13 +30,6 @@ def replace_file(file: Path, content: str | bytes) -> None:
         opened.write(content.encode() if isinstance(content, str) else content)
 
 
-def write_through(opened: BinaryIO, data: bytes) -> None:
-    """Write to an open file; it is on the disk on return."""
-    opened.write(data)
-    opened.flush()
-    os.fsync(opened.fileno())
-
-
 def versions(*more: str) -> dict[str, str]:
     """Return the versions of the packages that results depend on.
 

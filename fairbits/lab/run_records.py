@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.errors import InputError
-from fairbits.storage import write_through
 
 RUNS_FORMAT = 1  # records of another format are neither read nor overwritten
 
@@ -42,7 +41,9 @@ def append_record(file: Path, record: dict[str, Any]) -> None:
         if lines.tell():
             lines.seek(-1, os.SEEK_END)
             line = line if lines.read(1) == b"\n" else b"\n" + line
-        write_through(lines, line)
+        lines.write(line)
+        lines.flush()
+        os.fsync(lines.fileno())
 
 
 def commit() -> str:

@@ -17,9 +17,7 @@ def test_a_larger_gamma_leaks_less(cls):
     models = [quick(cls, gamma=g, max_epochs=40, min_steps=300) for g in (0.0, 0.9)]
     fit_stack(models, X, y, sensitive_features=s)
     free, strict = (m.information(X, sensitive_features=s) for m in models)
-    assert strict < free / 3, (
-        "is the leakage in bits, on the scale of I(T;S)? See docs/extending.md"
-    )
+    assert strict < free / 3, "is the leakage in bits, on the scale of I(T;S)? See docs/extending.md"
 
 
 @pytest.mark.parametrize("cls", CODES)
