@@ -71,6 +71,8 @@ def main() -> None:
     print("\n| measure | value |\n|---|---:|")
     print(f"| file names used more than once | {sum(count > 1 for count in names.values())} |")
     print(f"| words of prose in string literals | {sum(prose_words(file) for file in files):,} |")
+    texts = [file.read_text().split() for file in package.rglob("*.toml") if "plans" not in file.parts]
+    print(f"| words in files of texts (TOML) | {sum(map(len, texts)):,} |")
     print(f"| constructor parameters of BinaryMIClassifier | {constructor_parameters(package)} |")
     with tempfile.TemporaryDirectory() as folder:
         for name, command in {**PATHS, "BinaryMIClassifier.fit": ""}.items():
