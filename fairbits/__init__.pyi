@@ -16,6 +16,7 @@ from .estimators.debiased import DebiasedBernoulliClassifier as DebiasedBernoull
 from .estimators.debiased import DebiasedMIClassifier as DebiasedMIClassifier
 from .estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
 from .estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning
+from .estimators.posterior import PosteriorEncoder as PosteriorEncoder
 from .estimators.tradeoff_path import TradeoffPath as TradeoffPath
 from .estimators.vanilla import VanillaClassifier as VanillaClassifier
 from .modelfile.onnx_export import export_onnx as export_onnx

@@ -212,6 +212,10 @@ class NumberFeature:
             with np.errstate(over="ignore"):
                 out[:, 0] = np.clip((np.where(seen, x, self.fill) - self.center) / self.scale, -limit, limit)
 
+    def level(self, values: Any) -> np.ndarray:
+        x = _seconds_or_numbers(self.kind, values)
+        return np.where(np.isfinite(x), x, np.nan)
+
     def describe(self) -> str:
         mean, fill, spread = f"{self.center:g}", f"{self.fill:g}", f"{self.scale:g}"
         if self.kind == "date":
@@ -272,6 +276,10 @@ class CategoryFeature:
         place = label_places(values, self.categories, unseen=unseen, missing=missing)
         rows = np.flatnonzero(place >= 0)
         out[rows, place[rows]] = 1
+
+    def level(self, values: Any) -> np.ndarray:
+        place = label_places(values, self.categories, unseen=len(self.categories) if self.other else -1)
+        return np.where(place < 0, np.nan, place)
 
     def describe(self) -> str:
         rare = ", rare ones merged" if self.other else ""

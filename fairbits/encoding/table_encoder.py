@@ -109,6 +109,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             start = end
         return out
 
+    def levels(self, X: Any) -> np.ndarray:
+        """Return one column per column that was kept, for trees: numbers as they are, categories numbered, NaN missing.
+
+        >>> TableEncoder().fit([[1, "b"], [3, "a"]]).levels([[5, "a"], [None, "c"]])
+        array([[ 5.,  0.],
+               [nan, nan]])
+        """
+        check_is_fitted(self)
+        table, columns = self._validated(X, reset=False), []
+        for position, name, feature in self._kept():
+            with _about(name):
+                columns.append(feature.level(one_column(table[:, position])))
+        return np.column_stack(columns)
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the output names: `age`, `age (missing)`, `sex=Male`, `job=(other)`, `job=(missing)`."""
         check_is_fitted(self)

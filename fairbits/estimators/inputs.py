@@ -55,7 +55,7 @@ def read_table(
     original = X
     X, y = read_numbers(estimator, X, y)
     check_classification_targets(y)
-    source, weight = _copies(np.ones(len(X)) if sample_weight is None else _read_weights(sample_weight, len(X)))
+    source, weight = _copies(np.ones(len(X)) if sample_weight is None else read_weights(sample_weight, len(X)))
     y = y[source]
     known = np.ones(len(y), dtype=bool) if unlabelled is None else y != unlabelled
     classes = np.unique(y[known])
@@ -85,7 +85,8 @@ def read_numbers(estimator: Any, X: Any, y: Any = "no_validation", **options: An
         raise InputError(f"X holds text ({error}).", remedy=remedy) from None
 
 
-def _read_weights(sample_weight: Any, n: int) -> np.ndarray:
+def read_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return the weights of n rows, checked."""
     weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weight.shape != (n,):
         raise InputError(f"sample_weight has shape {weight.shape} for {n} rows.", remedy="Pass one weight per row.")

@@ -1,0 +1,199 @@
+"""Estimates of p(y, s | x): all that a code of x needs to know about a row."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from fairbits.encoding import GroupEncoder, TableEncoder, take_rows
+from fairbits.encoding.columns import as_frame
+from fairbits.errors import InputError
+from fairbits.estimators.fitting import number_cells
+from fairbits.estimators.inputs import new_group_encoder, read_weights
+
+BOOSTED_ROWS = 1_500  # with fewer, boosted trees add more noise than they see
+SMALLEST = 1e-6  # probability, before its logarithm is taken
+
+
+class _Learner(NamedTuple):
+    """A classifier and the form in which it sees the rows: as "numbers", as "levels" for trees, or as they are."""
+
+    name: str
+    classifier: Any
+    sees: str = "rows"
+
+
+class PosteriorEncoder(TransformerMixin, BaseEstimator):
+    """Turn each row into estimates of p(y|x), and of p(s|x,y) for every label y, as log-ratios.
+
+    Whatever a code of x can reveal about the label and the groups, a code of p(y,s|x) = p(y|x) p(s|x,y) can, too. So a
+    code should look at the best estimate there is. `fit_transform` returns estimates by models that have not seen the
+    row, `transform` those of models fitted to all rows. What is certified about a code never depends on them.
+
+    Parameters
+    ----------
+    estimators : "default" is logistic regression and, from 1,500 rows, boosted trees. Or one or several classifiers
+        with `predict_proba`: they get X as you pass it, and learn the label, and each group from X and the label. A
+        `FrozenEstimator` holds a fitted classifier of the label, which must not have seen these rows
+    cv : folds, stratified by label and groups; a combination of fewer rows joins the largest one
+    columns : whether the encoded columns of X stand beside the estimates, to correct them where they err
+    groups : "intersection" of several sensitive columns, "each" where their crossings are rare, or a `GroupEncoder`
+    random_state : seed of the folds
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, s = rng.normal(size=(200, 3)), rng.choice(["a", "b"], 200)
+    >>> encoder = PosteriorEncoder(columns=False).fit(X, X[:, 0] > 0, sensitive_features=s)
+    >>> encoder.get_feature_names_out().tolist()
+    ['linear: True', 'linear: b if False', 'linear: b if True']
+    """
+
+    def __init__(
+        self,
+        estimators: Any = "default",
+        *,
+        cv: int = 5,
+        columns: bool = True,
+        groups: str | GroupEncoder = "intersection",
+        random_state: Any = 0,
+    ):
+        self.estimators, self.cv, self.columns = estimators, cv, columns
+        self.groups, self.random_state = groups, random_state
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: Any = None) -> Self:
+        """Fit the models to all rows, and the scales of the estimates to those of models that have not seen them."""
+        self.fit_transform(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        return self
+
+    def fit_transform(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: Any = None) -> np.ndarray:
+        """Fit, and return the estimates of these rows by models that have not seen them.  (n, features) float32"""
+        labels = np.asarray(y)
+        check_classification_targets(labels)
+        self.classes_, number = np.unique(labels, return_inverse=True)
+        self.group_encoder_ = new_group_encoder(self.groups).fit(sensitive_features, n_rows=len(labels))
+        self.table_encoder_ = TableEncoder().fit(X)
+        self.n_features_in_ = self.table_encoder_.n_features_in_
+        learners = self._learners(len(labels))
+        targets = np.column_stack([number, self.group_encoder_.transform(sensitive_features)])
+        weight = None if sample_weight is None else read_weights(sample_weight, len(labels))
+        everything = np.arange(len(labels))
+        self.learners_, self.models_, out_of_fold = [*learners], [], []
+        for learner in learners:
+            view = self._view(X, learner)
+            models = self._models(learner, view, targets, weight, everything)
+            held = self._log_ratios(models, view)
+            for train, test in () if isinstance(learner.classifier, FrozenEstimator) else self._folds(targets):
+                fold = self._models(learner, view, targets, weight, train)
+                held[test] = self._log_ratios(fold, take_rows(view, test))
+            self.models_.append(models)
+            out_of_fold.append(held)
+        estimates = np.hstack(out_of_fold)
+        self.mean_, self.scale_ = estimates.mean(0), np.maximum(estimates.std(0), SMALLEST)
+        return self._beside_columns(estimates, X)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the estimates of other rows.  (n, features) float32"""
+        check_is_fitted(self)
+        pairs = zip(self.learners_, self.models_, strict=True)
+        return self._beside_columns(np.hstack([self._log_ratios(m, self._view(X, learner)) for learner, m in pairs]), X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Name the estimates by learner, class or group, and label; then the encoded columns."""
+        check_is_fitted(self)
+        names = []
+        for learner, models in zip(self.learners_, self.models_, strict=True):
+            names += [f"{learner.name}: {label}" for label in self.classes_[1:]]
+            groups = [group for column in self.group_encoder_.names_ for group in column[1:]] if len(models) > 1 else []
+            names += [f"{learner.name}: {group} if {label}" for group in groups for label in self.classes_]
+        names += [*self.table_encoder_.get_feature_names_out()] if self.columns else []
+        return np.array(names, dtype=object)
+
+    def _learners(self, n_rows: int) -> list[_Learner]:
+        if isinstance(self.estimators, str) and self.estimators == "default":
+            linear = _Learner("linear", LogisticRegression(max_iter=1_000), "numbers")
+            kinds = [feature.kind for feature in self.table_encoder_.features_ if feature is not None]
+            categories = [place for place, kind in enumerate(kinds) if kind == "category"]
+            trees = HistGradientBoostingClassifier(categorical_features=categories, early_stopping=False)
+            return [linear, _Learner("boosted", trees, "levels")] if n_rows >= BOOSTED_ROWS else [linear]
+        several = self.estimators if isinstance(self.estimators, Sequence) else [self.estimators]
+        for classifier in several:
+            if not hasattr(classifier, "predict_proba"):
+                raise InputError(
+                    f"{classifier!r} has no predict_proba, so it cannot estimate probabilities.",
+                    remedy="Wrap it in sklearn.calibration.CalibratedClassifierCV, or pass another classifier.",
+                )
+        return [_Learner(f"{type(c).__name__}{i}", c) for i, c in enumerate(several)]
+
+    def _view(self, X: Any, learner: _Learner) -> Any:
+        """Return the rows in the form that a learner sees."""
+        forms = {"numbers": self.table_encoder_.transform, "levels": self.table_encoder_.levels}
+        return forms[learner.sees](X) if learner.sees in forms else X
+
+    def _folds(self, targets: np.ndarray) -> Any:
+        cells = number_cells(targets)
+        sizes = np.bincount(cells)
+        cells[sizes[cells] < self.cv] = sizes.argmax()
+        folds = StratifiedKFold(self.cv, shuffle=True, random_state=self.random_state)
+        return folds.split(cells, cells)
+
+    def _models(self, learner: _Learner, view: Any, targets: np.ndarray, weight: Any, rows: np.ndarray) -> list[Any]:
+        """Fit a classifier of the label, and for each sensitive column one of the group, which also sees the label."""
+        if isinstance(learner.classifier, FrozenEstimator):
+            return [learner.classifier]
+        label, *groups = targets[rows].T
+        seen, options = take_rows(view, rows), {}
+        if weight is not None and has_fit_parameter(learner.classifier, "sample_weight"):
+            options = {"sample_weight": weight[rows]}
+        told = _beside(seen, np.eye(len(self.classes_))[label, 1:])
+        models = [clone(learner.classifier).fit(seen, label, **options)]
+        return models + [clone(learner.classifier).fit(told, group, **options) for group in groups]
+
+    def _log_ratios(self, models: list[Any], view: Any) -> np.ndarray:
+        """Return log p / p of the first, of the classes and then of each column's groups, given each label."""
+        of_label, *of_groups = models
+        known = np.searchsorted(self.classes_, of_label.classes_) if len(models) == 1 else of_label.classes_
+        parts = [_ratios(of_label, view, known, len(self.classes_))]
+        n = len(parts[0])
+        for model, names in zip(of_groups, self.group_encoder_.names_, strict=False):
+            given = [_beside(view, np.tile(row[1:], (n, 1))) for row in np.eye(len(self.classes_))]
+            each = [_ratios(model, told, model.classes_, len(names)) for told in given]
+            parts.append(np.stack(each, -1).reshape(n, -1))  # by group, then by label
+        return np.hstack(parts)
+
+    def _beside_columns(self, estimates: np.ndarray, X: Any) -> np.ndarray:
+        scaled = ((estimates - self.mean_) / self.scale_).astype(np.float32)
+        return np.hstack([scaled, self.table_encoder_.transform(X)]) if self.columns else scaled
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def _beside(view: Any, labels: np.ndarray) -> Any:
+    """Return rows with the columns of one-hot labels beside them."""
+    frame = as_frame(view)
+    if isinstance(frame, nw.DataFrame):
+        space = nw.get_native_namespace(frame)
+        new = [nw.new_series(f"label {i}", column, backend=space) for i, column in enumerate(labels.T)]
+        return frame.with_columns(*new).to_native()
+    return np.column_stack([view, labels])
+
+
+def _ratios(model: Any, view: Any, known: np.ndarray, n: int) -> np.ndarray:
+    """Return log p - log p of the first of n classes, of which the model knows some.  (rows, n - 1)"""
+    found = model.predict_proba(view)
+    probabilities = np.zeros((len(found), n))
+    probabilities[:, known] = found
+    logs = np.log(np.maximum(probabilities, SMALLEST))
+    return logs[:, 1:] - logs[:, :1]
