@@ -70,7 +70,7 @@ def in_fixed_sequence(selector, ordered, X, s) -> float:
 
 def among_all_that_pass(selector, ordered, X, s) -> float:
     """Choose the last model that passes, whatever failed before it: not what the selector does."""
-    passed = [model.disparity for model in ordered if selector._worst(selector._claims(model, X, s)).excess <= 0]
+    passed = [model.disparity for model in ordered if max(claim.excess for claim in selector._claims(model, X, s)) <= 0]
     return passed[-1] if passed else -1.0
 
 
