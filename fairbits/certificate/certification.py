@@ -35,7 +35,7 @@ class GroupBounds:
 
     column: str
     label: bool | int | float | str | None  # None: all rows
-    rows: dict[str, int]  # per group
+    rows: dict[str, Annotated[int, Field(ge=0)]]  # per group
     total_variation: Bound
     balanced_accuracy: Bound
     information: float  # bits

@@ -263,8 +263,9 @@ class CertifiedState(State):
     output: Output
 
     def build(self, read_weights: ReadWeights) -> CertifiedClassifier:
-        draws = self.certificate.release.get("draws")
+        draws, eps = (self.certificate.release.get(name) for name in ("draws", "eps"))
         need(isinstance(draws, int) and draws > 0, "the release of a certificate needs a number of draws")
+        need(isinstance(eps, (int, float)) and 0 <= eps < 0.5, "the eps of a certificate's release is not in [0, 0.5)")
         need(any(b.label is None for b in self.certificate.bounds), "a certificate needs a bound among all rows")
         chosen, template = self.chosen.build(read_weights), None
         method = method_of(chosen)

@@ -103,7 +103,7 @@ def test_perfect_probes_have_intervals_of_some_width():
 @pytest.mark.parametrize("rates", [(0.5, 0.6), (0.99, 0.2), (0.9, 0.8, 0.3)])
 def test_the_balanced_accuracy_interval_covers_the_truth(rates):
     counts = np.array([400, 60, 25][: len(rates)])
-    hits = np.random.default_rng(4).binomial(counts, rates, (1000, len(rates)))
+    hits = np.random.default_rng(4).binomial(counts, rates, (3000, len(rates)))
     ends = np.array([balanced_accuracy_interval(row, counts, 0.95) for row in hits])
     assert 0.94 <= np.mean((ends[:, 0] <= np.mean(rates)) & (np.mean(rates) <= ends[:, 1])) <= 0.975
 

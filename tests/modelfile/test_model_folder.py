@@ -305,6 +305,8 @@ def fitted_pipeline():
         (lambda m: m["certificate"]["bounds"][0].update(total_variation=-0.1), "total_variation"),
         (lambda m: m.update(gammas=[0.5, 7]), "gammas"),
         (lambda m: m["certificate"]["release"].update(draws=0), "draws"),
+        (lambda m: m["certificate"]["release"].update(eps=0.7), "eps"),
+        (lambda m: m["certificate"]["bounds"][0]["rows"].update(a=-1), "greater than or equal"),
         (lambda m: m.update(max_disparity=7.0), "max_disparity"),
         (lambda m: m.update(chosen={**m}), "expected tags"),
         (lambda m: m["chosen"]["steps"][1]["model"].update(groups=None), "cannot have been certified"),
