@@ -4,6 +4,7 @@ from fairbits.estimators.base import InvariantClassifier as InvariantClassifier
 from fairbits.estimators.base import VanishedClassWarning as VanishedClassWarning
 from fairbits.estimators.binary import BinaryBernoulliClassifier as BinaryBernoulliClassifier
 from fairbits.estimators.binary import BinaryMIClassifier as BinaryMIClassifier
+from fairbits.estimators.binary import PenalisedCodeClassifier as PenalisedCodeClassifier
 from fairbits.estimators.binary import SaturatedPenaltyWarning as SaturatedPenaltyWarning
 from fairbits.estimators.certified import CertifiedClassifier as CertifiedClassifier
 from fairbits.estimators.certified import NotCertifiedError as NotCertifiedError

@@ -1,25 +1,133 @@
 """The paper's methods: a stochastic binary code, and a penalty on what it reveals about the groups."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor, nn
 
 from fairbits import information as measure
 from fairbits.errors import InputError, InputWarning
+from fairbits.estimators.base import add_cells, log_softmax, softmax
 from fairbits.estimators.codes import CodeClassifier
 from fairbits.information import WeighedGroups
 from fairbits.information.words import EXACT_BITS
-from fairbits.nn import Inputs, RunningInformation
-from fairbits.settings import setting
+from fairbits.nn import CodeNet, Inputs, RunningInformation, draw_bits
+from fairbits.settings import setting, tunable
+from fairbits.training import Batch
+
+VALIDATION_DRAWS = 16  # of a code too wide for the exact expectation
 
 
 class SaturatedPenaltyWarning(InputWarning):
     """The information measured on batches was almost H(S), its largest value: the penalty had nothing to compare."""
 
 
-class BinaryBernoulliClassifier(CodeClassifier):
+class PenalisedCodeClassifier(CodeClassifier):
+    """Base of the methods with a random code and a weight gamma on what it reveals.
+
+    Training minimises, in bits, with the cross-entropy of a head that sees only the drawn code:
+
+        (1 - gamma) CE(Y, head(T)) + gamma leakage(T; S)
+
+    Parameters
+    ----------
+    gamma : weight of the leakage, 0 to 1
+    temperature : divides the code's logits
+    noise_floor : eps; every bit keeps at least this chance of either value
+    binary : also binarise the weights and the hidden activations ("fully binary"; the default is the "hybrid" net)
+    prediction : "expected" averages the head over the code's randomness and is deterministic; "sampled" uses one draw
+
+    The other parameters are those of `CodeClassifier`; `condition_on_label` penalises I(T;S|Y) instead of I(T;S).
+    """
+
+    gamma: float = tunable(0.1, 0.0, 1.0, at_least=0, at_most=1)
+    temperature: float = setting(1.0, above=0)
+    noise_floor: float = setting(0.0, at_least=0, below=0.5)
+    binary: bool = setting(False, one_of=(False, True))
+    prediction: str = setting("expected", one_of=("expected", "sampled"))
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma")
+
+    # ------------------------------------------------------------------ what a method defines
+
+    def leakage(self, theta: Tensor, groups: WeighedGroups, *, noise: Tensor) -> Tensor:
+        """Return what the code of these rows reveals about the groups, in bits; `noise` is for a measure that draws."""
+        raise NotImplementedError(f"{type(self).__name__} does not define its leakage.")
+
+    def leakage_bias(self, theta: Tensor, groups: WeighedGroups) -> Tensor:
+        """Return by how much `leakage` errs upwards because these rows are few; validation subtracts it."""
+        return torch.zeros((), device=theta.device)
+
+    def penalty(self, net: CodeNet, cell: int, theta: Tensor, groups: WeighedGroups, noise: Tensor) -> tuple:
+        """Return (term with the training gradient, value to log); a method may need another form on batches.
+
+        `cell` counts the sensitive columns, and the labels within them where leakage is measured within labels.
+        """
+        value = self.leakage(theta, groups, noise=noise)
+        return value, value
+
+    # ------------------------------------------------------------------ network and loss
+
+    def build(self, inputs: Inputs, n_classes: int) -> CodeNet:
+        options = {name: getattr(self, name) for name in ("channels", "temperature", "noise_floor", "binary")}
+        return CodeNet(inputs, self.hidden_sizes, self.code_size, n_classes, **options)
+
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        out = net(batch.x, batch.noise)
+        return self.objective(net, batch, scalars, out.theta, out.logits, batch.prepared, batch.noise)
+
+    def objective(
+        self,
+        net: Any,
+        batch: Batch,
+        scalars: dict[str, Tensor],
+        theta: Tensor,
+        logits: Tensor,
+        cells: tuple[tuple, ...],
+        noise: Tensor,
+    ) -> dict[str, Tensor]:
+        """Return (1 - gamma) CE(Y, head(T)) + gamma I(T;S) and its parts, with theta of the rows behind `cells`."""
+        cross_entropy = self.cross_entropy(log_softmax(logits), batch)
+        if not self.groups_:
+            return {"total": cross_entropy, "cross_entropy": cross_entropy}
+        values = [self.penalty(net, i, theta, groups, noise) for i, (groups, _) in enumerate(cells)]
+        penalty, information = (add_cells(parts, cells) for parts in zip(*values, strict=True))
+        total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
+        return {"total": total, "cross_entropy": cross_entropy, "information": information}
+
+    def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the loss in expectation over the code, less what few rows add to the information, to first order.
+
+        Otherwise sampling noise, and more of a preference for soft codes, would choose the epoch.
+        """
+        theta = net.theta(batch.x)
+        cross_entropy = self.cross_entropy(self.expected_log_probabilities(net, theta, batch), batch)
+        terms = {"total": cross_entropy, "cross_entropy": cross_entropy}
+        if self.groups_:
+            groups = [groups for groups, _ in batch.prepared]
+            values = [self.leakage(theta, g, noise=batch.noise) - self.leakage_bias(theta, g) for g in groups]
+            terms["information"] = add_cells(values, batch.prepared)
+            terms["total"] = torch.lerp(cross_entropy, terms["information"], scalars["gamma"])
+        if self.training.selection == "paper":  # by the class probabilities as they will be predicted
+            drawn, expected = net.head(draw_bits(theta, batch.noise)), net.expected(theta, softmax, VALIDATION_DRAWS)
+            terms["probabilities"] = softmax(drawn) if self.prediction == "sampled" else expected
+        return terms
+
+    def expected_log_probabilities(self, net: CodeNet, theta: Tensor, batch: Batch) -> Tensor:
+        """Return the mean over codes of the head's log-probabilities.  (n, classes)"""
+        return net.expected(theta, log_softmax, VALIDATION_DRAWS)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class: averaged over the code's randomness, or of one draw ("sampled").
+
+        The averaged one is a function of the row itself: a certificate of one draw does not cover it.
+        """
+        return super().predict_proba(X) if self.prediction == "expected" else self.sampled_proba(X)
+
+
+class BinaryBernoulliClassifier(PenalisedCodeClassifier):
     """Penalise the information each stochastic neuron holds about S, summed over neurons (the paper's method).
 
     With pi_s the share of group s, theta_si the mean of theta_i(x) over its rows and h the binary entropy, minimise
@@ -46,7 +154,7 @@ class BinaryBernoulliClassifier(CodeClassifier):
         return value, value
 
 
-class BinaryMIClassifier(CodeClassifier):
+class BinaryMIClassifier(PenalisedCodeClassifier):
     """Penalise the joint information I(T;S) of the whole code.
 
     With pi_s the share of group s, and P_s(t) the mean over its rows of the probability of the word t, minimise
@@ -64,7 +172,7 @@ class BinaryMIClassifier(CodeClassifier):
     running_tables : average the groups' code distributions over batches; "auto" does so for batches of at most 256
         rows and at most 12 bits, where one batch's information errs upwards most
 
-    The other parameters are those of `CodeClassifier`.
+    The other parameters are those of `PenalisedCodeClassifier`.
     """
 
     running_tables: bool | str = setting("auto", one_of=("auto", True, False))

@@ -1,4 +1,4 @@
-"""Stochastic binary codes: what all methods with one share, and a coarse code for those too wide to certify."""
+"""Codes of bits: what all methods with one share, and a coarse code for those too wide to certify."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,14 +14,10 @@ from torch import Tensor
 from fairbits.certificate import Certificate, Release, certify
 from fairbits.certificate.releasing import fitted_code, system_uniforms
 from fairbits.errors import InputError, InputWarning
-from fairbits.estimators.base import InvariantClassifier, add_cells, log_softmax, softmax, weigh_cells
-from fairbits.information import WeighedGroups, binary_entropy
+from fairbits.estimators.base import InvariantClassifier, softmax, weigh_cells
+from fairbits.information import binary_entropy
 from fairbits.information.sampling import code_information
-from fairbits.nn import CodeNet, Inputs, draw_bits
-from fairbits.settings import setting, tunable
-from fairbits.training import Batch
-
-VALIDATION_DRAWS = 16  # of a code too wide for the exact expectation
+from fairbits.settings import setting
 
 
 class CollapsedCodeWarning(InputWarning):
@@ -29,120 +25,29 @@ class CollapsedCodeWarning(InputWarning):
 
 
 class CodeClassifier(TransformerMixin, InvariantClassifier):
-    """Base of the methods with a stochastic code T: a network gives theta(x), and T_i is 1 with probability theta_i(x).
-
-    Training minimises, in bits, with the cross-entropy of a head that sees only the drawn code:
-
-        (1 - gamma) CE(Y, head(T)) + gamma leakage(T; S)
+    """Base of the methods with a code T of bits: a network gives theta(x), and T_i is 1 with probability theta_i(x).
 
     Parameters
     ----------
-    gamma : weight of the leakage, 0 to 1
     code_size : bits per row
-    temperature : divides the code's logits
-    noise_floor : eps; every bit keeps at least this chance of either value
-    binary : also binarise the weights and the hidden activations ("fully binary"; the default is the "hybrid" net)
-    prediction : "expected" averages the head over the code's randomness and is deterministic; "sampled" uses one draw
-    condition_on_label : penalise I(T;S|Y) instead of I(T;S), for equalised odds
+    condition_on_label : measure the leakage within each label, for equalised odds
 
     The other parameters are those of all methods; see `InvariantClassifier`.
     """
 
-    gamma: float = tunable(0.1, 0.0, 1.0, at_least=0, at_most=1)
     code_size: int = setting(8, at_least=1, whole=True)
-    temperature: float = setting(1.0, above=0)
-    noise_floor: float = setting(0.0, at_least=0, below=0.5)
-    binary: bool = setting(False, one_of=(False, True))
-    prediction: str = setting("expected", one_of=("expected", "sampled"))
     condition_on_label: bool = setting(False, one_of=(False, True))
 
-    stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma")
     protects: ClassVar[bool] = True
-
-    # ------------------------------------------------------------------ what a method defines
-
-    def leakage(self, theta: Tensor, groups: WeighedGroups, *, noise: Tensor) -> Tensor:
-        """Return what the code of these rows reveals about the groups, in bits; `noise` is for a measure that draws."""
-        raise NotImplementedError(f"{type(self).__name__} does not define its leakage.")
-
-    def leakage_bias(self, theta: Tensor, groups: WeighedGroups) -> Tensor:
-        """Return by how much `leakage` errs upwards because these rows are few; validation subtracts it."""
-        return torch.zeros((), device=theta.device)
-
-    def penalty(self, net: CodeNet, cell: int, theta: Tensor, groups: WeighedGroups, noise: Tensor) -> tuple:
-        """Return (term with the training gradient, value to log); a method may need another form on batches.
-
-        `cell` counts the sensitive columns, and the labels within them where leakage is measured within labels.
-        """
-        value = self.leakage(theta, groups, noise=noise)
-        return value, value
-
-    # ------------------------------------------------------------------ network and loss
-
-    def build(self, inputs: Inputs, n_classes: int) -> CodeNet:
-        options = {name: getattr(self, name) for name in ("channels", "temperature", "noise_floor", "binary")}
-        return CodeNet(inputs, self.hidden_sizes, self.code_size, n_classes, **options)
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
         """Weigh the groups of every sensitive column, within each label where the leakage is measured there."""
         return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
 
-    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        out = net(batch.x, batch.noise)
-        return self.objective(net, batch, scalars, out.theta, out.logits, batch.prepared, batch.noise)
-
-    def objective(
-        self,
-        net: Any,
-        batch: Batch,
-        scalars: dict[str, Tensor],
-        theta: Tensor,
-        logits: Tensor,
-        cells: tuple[tuple, ...],
-        noise: Tensor,
-    ) -> dict[str, Tensor]:
-        """Return (1 - gamma) CE(Y, head(T)) + gamma I(T;S) and its parts, with theta of the rows behind `cells`."""
-        cross_entropy = self.cross_entropy(log_softmax(logits), batch)
-        if not self.groups_:
-            return {"total": cross_entropy, "cross_entropy": cross_entropy}
-        values = [self.penalty(net, i, theta, groups, noise) for i, (groups, _) in enumerate(cells)]
-        penalty, information = (add_cells(parts, cells) for parts in zip(*values, strict=True))
-        total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
-        return {"total": total, "cross_entropy": cross_entropy, "information": information}
-
-    def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the loss in expectation over the code, less what few rows add to the information, to first order.
-
-        Otherwise sampling noise, and more of a preference for soft codes, would choose the epoch.
-        """
-        theta = net.theta(batch.x)
-        cross_entropy = self.cross_entropy(self.expected_log_probabilities(net, theta, batch), batch)
-        terms = {"total": cross_entropy, "cross_entropy": cross_entropy}
-        if self.groups_:
-            groups = [groups for groups, _ in batch.prepared]
-            values = [self.leakage(theta, g, noise=batch.noise) - self.leakage_bias(theta, g) for g in groups]
-            terms["information"] = add_cells(values, batch.prepared)
-            terms["total"] = torch.lerp(cross_entropy, terms["information"], scalars["gamma"])
-        if self.training.selection == "paper":  # by the class probabilities as they will be predicted
-            drawn, expected = net.head(draw_bits(theta, batch.noise)), net.expected(theta, softmax, VALIDATION_DRAWS)
-            terms["probabilities"] = softmax(drawn) if self.prediction == "sampled" else expected
-        return terms
-
-    def expected_log_probabilities(self, net: CodeNet, theta: Tensor, batch: Batch) -> Tensor:
-        """Return the mean over codes of the head's log-probabilities.  (n, classes)"""
-        return net.expected(theta, log_softmax, VALIDATION_DRAWS)
-
     # ------------------------------------------------------------------ using a fitted code
 
     def probabilities(self, net: Any, x: Tensor) -> Tensor:
         return net.expected(net.theta(x), softmax)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class: averaged over the code's randomness, or of one draw ("sampled").
-
-        The averaged one is a function of the row itself: a certificate of one draw does not cover it.
-        """
-        return super().predict_proba(X) if self.prediction == "expected" else self.sampled_proba(X)
 
     def sampled_proba(self, X: Any) -> np.ndarray:
         """Return the class probabilities that the head gives to one fresh draw of each row."""

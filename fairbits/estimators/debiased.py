@@ -9,8 +9,12 @@ from torch import Tensor
 
 from fairbits.errors import InputError
 from fairbits.estimators.base import log_softmax, weigh_cells
-from fairbits.estimators.binary import BinaryBernoulliClassifier, BinaryMIClassifier
-from fairbits.estimators.codes import VALIDATION_DRAWS, CodeClassifier
+from fairbits.estimators.binary import (
+    VALIDATION_DRAWS,
+    BinaryBernoulliClassifier,
+    BinaryMIClassifier,
+    PenalisedCodeClassifier,
+)
 from fairbits.nn import CodeNet, Inputs
 from fairbits.settings import setting
 from fairbits.training import Batch, joint_groups
@@ -18,7 +22,7 @@ from fairbits.training import Batch, joint_groups
 REBALANCE = ("none", "prior", "independent", "balanced", "prior+independent", "prior+balanced")
 
 
-class DebiasedCode(CodeClassifier):
+class DebiasedCode(PenalisedCodeClassifier):
     """Measure the leakage where S and the label are independent, and spare the head what S alone reveals.
 
     Parameters
