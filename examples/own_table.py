@@ -29,7 +29,7 @@ def main(file: str, n: int = 20_000, seed: int | None = None) -> None:
     table, later = everybody[:n], everybody[n:]
     method = make_pipeline(TableEncoder(), BinaryMIClassifier(max_epochs=30, random_state=seed))
     gammas = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-    model = CertifiedClassifier(method, max_disparity=0.15, gammas=gammas, random_state=seed)
+    model = CertifiedClassifier(method, max_disparity=0.15, path=gammas, random_state=seed)
     model.fit(table[["income", "job"]], table["repaid"], sensitive_features=table["sex"])
     print(model.certificate_)
 

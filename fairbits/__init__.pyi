@@ -14,6 +14,8 @@ from .estimators.certified import NotCertifiedError as NotCertifiedError
 from .estimators.codes import fit_coarse_code as fit_coarse_code
 from .estimators.debiased import DebiasedBernoulliClassifier as DebiasedBernoulliClassifier
 from .estimators.debiased import DebiasedMIClassifier as DebiasedMIClassifier
+from .estimators.exact_code import ExactCodeClassifier as ExactCodeClassifier
+from .estimators.fair_code import FairCodeClassifier as FairCodeClassifier
 from .estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
 from .estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning
 from .estimators.posterior import PosteriorEncoder as PosteriorEncoder

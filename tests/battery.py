@@ -6,12 +6,12 @@ from functools import cache
 import numpy as np
 
 import fairbits
-from fairbits.estimators import CodeClassifier, InvariantClassifier, Schedule
+from fairbits.estimators import InvariantClassifier, PenalisedCodeClassifier, Schedule
 from fairbits.estimators.debiased import DebiasedCode
 
 PUBLIC = [getattr(fairbits, name) for name in fairbits.__all__]
 ESTIMATORS = [found for found in PUBLIC if isinstance(found, type) and issubclass(found, InvariantClassifier)]
-CODES = [m for m in ESTIMATORS if issubclass(m, CodeClassifier) and not issubclass(m, DebiasedCode)]
+CODES = [m for m in ESTIMATORS if issubclass(m, PenalisedCodeClassifier) and not issubclass(m, DebiasedCode)]
 
 
 def problem(n=600, n_groups=2, n_classes=2, seed=0):

@@ -144,7 +144,7 @@ def audit(
         raise InputError("must be 'quick' or 'full'.", argument="probes", value=probes)
     if unmitigated is not None and y is None:
         raise InputError("The comparison with `unmitigated` needs labels.", remedy="Pass y.")
-    subject = read_subject(estimator_or_representation, X, draws, random_state)
+    subject = read_subject(estimator_or_representation, X, draws, random_state, sensitive_features)
     model, rows, (released, values) = subject.model, subject.X, next(iter(subject.views.items()))
     n = len(values)
     encoder = getattr(model, "group_encoder_", None) or GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=n)
@@ -156,8 +156,9 @@ def audit(
         warnings.simplefilter("always")
         check_fresh(model, rows)
         if subject.law is not None:
-            seeded = getattr(model, "random_state", None) is not None
-            coded = CodedRows(torch.from_numpy(subject.law), encoder, seeded)
+            hard = getattr(model, "is_hard", True)  # values of any other model are what they are
+            seeded = getattr(model, "random_state", None) is not None and not hard
+            coded = CodedRows(torch.from_numpy(subject.law), encoder, seeded, hard)
             certificate = certify(coded, sensitive_features=sensitive_features, y=y, confidence=confidence)
     most = {b.column: b.balanced_accuracy for b in certificate.bounds if b.label is None} if certificate else {}
     for s, title, names in columns:
@@ -170,7 +171,7 @@ def audit(
     concerns += model.concerns(rows, y, sensitive_features) if hasattr(model, "concerns") else []
     task, intervals = (None, {}) if model is None or y is None else _task(subject, np.asarray(y), groups, confidence)
     if unmitigated is not None and task is not None:
-        plain = held_out_scores(*fitted_code(unmitigated, X), np.asarray(y), groups)
+        plain = held_out_scores(*fitted_code(unmitigated, X, sensitive_features), np.asarray(y), groups)
         concerns += worse_than_unmitigated(task, plain, groups)
     for concern in concerns:
         warnings.warn(concern, stacklevel=2)
@@ -192,9 +193,9 @@ class Subject:
     unavailable: dict[str, str]
 
 
-def read_subject(source: Any, X: Any, draws: int, random_state: int) -> Subject:
+def read_subject(source: Any, X: Any, draws: int, random_state: int, sensitive_features: Any) -> Subject:
     """Return the subject of an audit: a model with a code, any other model, or a table of values."""
-    source, X = fitted_code(source, X)
+    source, X = fitted_code(source, X, sensitive_features)
     name, task = type(source).__name__, dict[str, str]()
     if not (isinstance(draws, Integral) and draws >= 2):
         raise InputError("must be a whole number of at least 2.", argument="draws", value=draws)
@@ -206,10 +207,7 @@ def read_subject(source: Any, X: Any, draws: int, random_state: int) -> Subject:
     elif X is None:
         raise InputError("X is None, but a model is audited on rows.", remedy="Pass the rows as X.")
     elif hasattr(source, "code_probabilities"):
-        theta, rng = source.code_probabilities(X), np.random.default_rng(random_state)
-        drawn = [(rng.random(theta.shape) < theta).astype(np.uint8) for _ in range(draws)]
-        views = {"one draw": drawn[0], f"{draws} draws": np.mean(drawn, axis=0), "theta": theta}
-        return Subject(name, source, X, views, theta, theta, {})
+        return _read_code(source, X, draws, random_state)
     elif hasattr(source, "predict_proba"):
         values = source.transform(X) if hasattr(source, "transform") else source.predict_proba(X)
     elif hasattr(source, "transform"):
@@ -230,6 +228,16 @@ def read_subject(source: Any, X: Any, draws: int, random_state: int) -> Subject:
             "certified. Certify the decision (a score above a threshold), or use a fairbits code."
         )
     return Subject(name, source, X, {"as given": values}, law, bits, unavailable)
+
+
+def _read_code(source: Any, X: Any, draws: int, random_state: int) -> Subject:
+    """Return a hard code as it is; of a random one, also what several draws and their probabilities would reveal."""
+    theta, rng = source.code_probabilities(X), np.random.default_rng(random_state)
+    views = {"code": theta.astype(np.uint8)}
+    if not source.is_hard:
+        drawn = [(rng.random(theta.shape) < theta).astype(np.uint8) for _ in range(draws)]
+        views = {"one draw": drawn[0], f"{draws} draws": np.mean(drawn, axis=0), "theta": theta}
+    return Subject(type(source).__name__, source, X, views, theta, theta, {})
 
 
 def _numbers(values: Any) -> np.ndarray:

@@ -19,9 +19,12 @@ from fairbits.errors import InputError, InputWarning
 ASYMPTOTIC_ROWS = 300  # fewer rows per group than this and the normal approximation falls short of its level
 LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small to certify
 Bound = Annotated[float, Field(ge=0, le=1)]
-DOES_NOT_COVER = (
+RANDOM_DOES_NOT_COVER = (
     "more draws of the same person than stated, or the bits' probabilities, logits or earlier layers",
     "anyone who knows the random numbers of the release",
+)
+HARD_DOES_NOT_COVER = ("the bits' probabilities, logits or earlier layers",)
+DOES_NOT_COVER = (
     "anyone who knows more about the person than the code",
     "rows from another distribution than the calibration rows, or groups recorded wrongly",
     "single persons, and groups that are not listed here",
@@ -107,7 +110,8 @@ class Certificate:
     @property
     def does_not_cover(self) -> tuple[str, ...]:
         """What is not guaranteed, in words."""
-        known = DOES_NOT_COVER if self.promise is None else DOES_NOT_COVER[:-1]
+        first = HARD_DOES_NOT_COVER if self.release.get("hard") else RANDOM_DOES_NOT_COVER
+        known = (*first, *(DOES_NOT_COVER if self.promise is None else DOES_NOT_COVER[:-1]))
         return (*known, "anyone who knows the fixed seed that this model draws with") if self.seeded else known
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,6 +147,7 @@ class CodedRows(NamedTuple):
     theta: Tensor  # (n, m) probabilities of the bits, in double precision
     encoder: GroupEncoder  # of the groups
     seeded: bool = False  # the model draws with a fixed seed
+    hard: bool = False  # nothing is drawn: theta is 0 or 1
 
 
 def certify(
@@ -185,8 +190,8 @@ def certify(
     >>> round(certificate.total_variation, 3)
     0.039
     """
-    theta, encoder, seeded = _read(theta_or_estimator, X, sensitive_features)
-    release = Release(draws, eps, coarse)
+    theta, encoder, seeded, hard = _read(theta_or_estimator, X, sensitive_features)
+    release = Release(draws, eps, coarse, hard)
     if not 0 < confidence < 1:
         raise InputError("must lie between 0 and 1, for example 0.95.", argument="confidence", value=confidence)
     codes = encoder.transform(sensitive_features, n_rows=len(theta))
@@ -211,7 +216,7 @@ def certify(
 def _read(source: Any, X: Any, sensitive_features: Any) -> CodedRows:
     if isinstance(source, CodedRows):
         return source
-    source, X = fitted_code(source, X)
+    source, X = fitted_code(source, X, sensitive_features)
     if hasattr(source, "code_probabilities"):
         if X is None:
             raise InputError("The calibration rows are missing.", remedy="Pass them as X.")
@@ -219,7 +224,8 @@ def _read(source: Any, X: Any, sensitive_features: Any) -> CodedRows:
         check_fresh(source, X)
         if source.group_encoder_ is None:
             raise InputError("The estimator was fitted without sensitive columns.", remedy="Fit it with them first.")
-        return CodedRows(theta, source.group_encoder_, source.random_state is not None)
+        seeded = source.random_state is not None and not source.is_hard
+        return CodedRows(theta, source.group_encoder_, seeded, source.is_hard)
     if hasattr(source, "predict"):
         raise InputError(f"{type(source).__name__} has no random code to certify.", remedy="Use `audit` instead.")
     theta = torch.from_numpy(np.require(np.asarray(source), np.float64, "W"))

@@ -41,11 +41,13 @@ class Release:
     eps : chance that a bit is flipped on release
     coarse : word -> cell, as a table of 2^m cell numbers (words in the order of counting, first bit most significant)
         or a function of an array of codes (n, m) of 0 and 1; None releases the code itself
+    hard : nothing is drawn, a person always has the same code
     """
 
     draws: int = 1
     eps: float = 0.0
     coarse: Callable[[np.ndarray], np.ndarray] | np.ndarray | None = None
+    hard: bool = False
 
     def __post_init__(self) -> None:
         whole = isinstance(self.draws, Integral) and self.draws >= 1
@@ -53,6 +55,8 @@ class Release:
             (whole, "draws", "must be a whole number of at least 1."),
             (0 <= self.eps < 0.5, "eps", "must be at least 0 and below 0.5, where bits are fair coins."),
             (self.coarse is None or self.draws == 1, "draws", "cannot be certified for a coarse code. Use 1."),
+            (not self.hard or self.draws == 1, "draws", "is for random codes: a hard code has no second draw."),
+            (not self.hard or self.eps == 0, "eps", "is for random codes: a hard code has no random bits."),
         ):
             if not holds:
                 raise InputError(problem, argument=name, value=getattr(self, name))
@@ -111,9 +115,12 @@ class Release:
 
     def describe(self) -> str:
         """Return what is released, in words."""
+        code = "coarse code" if self.coarse is not None else "code"
+        if self.hard:
+            return f"the {code} of a person"
         what = "one draw" if self.draws == 1 else f"{self.draws} draws"
         noise = f", every bit flipped with probability {self.eps:g}" if self.eps else ""
-        return f"{what} of the {'coarse code' if self.coarse is not None else 'code'} per person{noise}"
+        return f"{what} of the {code} per person{noise}"
 
     def to_dict(self, m: int) -> dict[str, Any]:
         """Return the release of m bits as plain numbers and texts; a coarse code by its cells and a fingerprint."""
@@ -123,7 +130,7 @@ class Release:
         elif self.coarse is not None:
             cells = self.word_cells(m).numpy()
             coarse = {"cells": int(cells.max()) + 1, "sha256": hashlib.sha256(cells.tobytes()).hexdigest()}
-        return {"draws": int(self.draws), "eps": float(self.eps), "coarse": coarse}
+        return {"draws": int(self.draws), "eps": float(self.eps), "coarse": coarse, "hard": self.hard}
 
 
 def binary_digits(cells: np.ndarray, n_cells: int) -> np.ndarray:
@@ -138,15 +145,29 @@ def binary_digits(cells: np.ndarray, n_cells: int) -> np.ndarray:
     return (cells[:, None] >> np.arange(width - 1, -1, -1) & 1).astype(np.float64)
 
 
-def fitted_code(source: Any, X: Any) -> tuple[Any, Any]:
-    """Return the estimator inside a fitted pipeline or a choice among models, and the rows as it sees them."""
+def fitted_code(source: Any, X: Any, sensitive_features: Any = None) -> tuple[Any, Any]:
+    """Return the estimator inside a fitted pipeline or a choice among models, and the rows as it sees them.
+
+    Only encoders with `encode_sensitive` see the sensitive features.
+    """
     if isinstance(source, Pipeline):
-        return fitted_code(source[-1], source[:-1].transform(X) if X is not None and len(source) > 1 else X)
+        for _, step in source.steps[:-1] if X is not None else ():
+            known = {"sensitive_features": sensitive_features} if getattr(step, "encode_sensitive", False) else {}
+            X = step.transform(X, **known)
+        return fitted_code(source[-1], X, sensitive_features)
     for name in ("estimator_", "best_estimator_"):
         inner = getattr(source, name, None)
         if hasattr(inner, "code_probabilities") or isinstance(inner, Pipeline):
-            return fitted_code(inner, X)
+            return fitted_code(inner, X, sensitive_features)
     return source, X
+
+
+def check_certified_kind(method: Any, certificate: Any) -> None:
+    """Raise if a certificate is about the hard code and the model releases the random one, or the other way round."""
+    if certificate is not None and certificate.release.get("hard", False) != method.is_hard:
+        certified, now = ("random", "hard") if method.is_hard else ("hard", "random")
+        problem = f"The certificate is about the {certified} code, but the model now releases the {now} one."
+        raise InputError(problem, remedy=f"Set release={certified!r} again, or fit and certify the other one.")
 
 
 class AlreadyReleasedError(InputError):
@@ -195,7 +216,8 @@ def release(
     model: Any,
     X: Any,
     *,
-    ledger: str | os.PathLike[str] | Ledger,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    sensitive_features: Any = None,
     person: Any = None,
     repeated: str = "refuse",
     draws: int = 1,
@@ -207,13 +229,15 @@ def release(
 
     A certificate covers a fixed number of draws per person, of whatever kind. `transform` has no memory; this has. The
     random numbers are the operating system's, whatever the model's random_state, and every code is on the disk before
-    this returns.
+    this returns. A hard code is not drawn: it needs no ledger and is returned as it is.
 
     Parameters
     ----------
     model : a fitted estimator with a code, also in a pipeline or a CertifiedClassifier
     X : the rows
-    ledger : path of the ledger, made if there is none, or an open `Ledger`; a model needs one ledger, for all releases
+    ledger : path of the ledger, made if there is none, or an open `Ledger`; a model needs one ledger, for all releases.
+        A hard code needs none
+    sensitive_features : of these rows, for an encoder that sees them (`encode_sensitive`)
     person : one identifier per row, or a table of several columns. None: rows with the same values are the same person
         from one call to the next, and different people within a call
     repeated : what to do about people who have as many codes as the certificate covers: "refuse", "reuse" the last code
@@ -234,11 +258,17 @@ def release(
     >>> first.new, again.reused, bool((first.codes == again.codes).all())
     (100, 100, True)
     """
-    method, rows = fitted_code(model, X)
+    method, rows = fitted_code(model, X, sensitive_features)
     if not hasattr(method, "code_probabilities"):
-        raise InputError(f"{type(method).__name__} has no random code to release.")
+        raise InputError(f"{type(method).__name__} has no code to release.")
+    certificate = getattr(model, "certificate_", None)
+    check_certified_kind(method, certificate)
+    if method.is_hard:
+        codes = Release(draws, eps, coarse, hard=True).draw(method.code_probabilities(rows), system_uniforms)
+        return Released(codes, len(codes), 0, 0, 1, 0, 0, 1)
+    if ledger is None:
+        raise InputError("A random code is released with a ledger.", remedy="Pass the path of one as `ledger`.")
     if certified_draws is None:
-        certificate = getattr(model, "certificate_", None)
         certified_draws = draws if certificate is None else certificate.release["draws"]
     names, people, m = None, [], method.code_size
     if person is not None:

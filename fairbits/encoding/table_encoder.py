@@ -20,6 +20,7 @@ from fairbits.encoding.columns import (
     column_kind,
     one_column,
 )
+from fairbits.encoding.group_encoder import GroupEncoder
 from fairbits.errors import InputError, InputTypeError
 from fairbits.settings import check_settings, setting
 
@@ -54,11 +55,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     identifier_share : float or None, drop a text column with more than `max_categories` distinct values if these are at
         least this share of its rows; None keeps all.
     dtype : numpy.float32 or numpy.float64, of the output.
+    encode_sensitive : bool, also encode the groups of `sensitive_features`, which `fit` and `transform` then need. For
+        people who share codes and know everyone's group; not for decisions where using it is unlawful.
 
     Attributes
     ----------
     dropped_ : dict, column name -> reason it was left out.
     features_ : list, what was learnt per input column, None where dropped.
+    group_encoder_ : of the groups among the inputs, None without them.
 
     Examples
     --------
@@ -79,11 +83,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     impute: str = setting("mean", one_of=("mean", "median"))
     identifier_share: float | None = setting(0.9, above=0, at_most=1, optional=True)
     dtype: Any = setting(np.float32, check=float_type)  # noqa: RUF009
+    encode_sensitive: bool = setting(False, one_of=(False, True))
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn scales and categories; `y` is ignored."""
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> Self:
+        """Learn scales and categories, and with `encode_sensitive` the groups; `y` is ignored."""
         check_settings(self)
         table = self._validated(X, reset=True)
+        self.group_encoder_: GroupEncoder | None = None
+        if self.encode_sensitive:
+            encoder = GroupEncoder(groups="each", min_group_size=1)
+            self.group_encoder_ = encoder.fit(self._needed(sensitive_features), n_rows=table.shape[0])
         self.features_: list[Feature | None] = []
         self.dropped_: dict[str, str] = {}
         for position, name in enumerate(self._input_names()):
@@ -97,7 +106,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.check_outputs()
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> Any:
+        """Fit, and return the table as a matrix (n, n_features_out)."""
+        known = {"sensitive_features": sensitive_features} if self.encode_sensitive else {}
+        return self.fit(X, y, **known).transform(X, **known)
+
+    def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the table as a matrix (n, n_features_out)."""
         check_is_fitted(self)
         table = self._validated(X, reset=False)
@@ -107,9 +121,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             with _about(name):
                 feature.write(one_column(table[:, position]), out[:, start:end])
             start = end
+        for names, group in zip(self._group_names(), self.sensitive_codes(sensitive_features, len(out)), strict=True):
+            out[np.arange(len(out)), start + group] = 1
+            start += len(names)
         return out
 
-    def levels(self, X: Any) -> np.ndarray:
+    def sensitive_codes(self, sensitive_features: Any, n_rows: int) -> np.ndarray:
+        """Return the group numbers that stand beside the table: none without `encode_sensitive`.  (columns, n)"""
+        if self.group_encoder_ is None:
+            return np.zeros((0, n_rows), np.int64)
+        return self.group_encoder_.transform(self._needed(sensitive_features), n_rows=n_rows).T
+
+    def _needed(self, sensitive_features: Any) -> Any:
+        if sensitive_features is None:
+            problem = "encode_sensitive=True puts the groups among the inputs, but sensitive_features is None."
+            raise InputError(problem, remedy="Pass the sensitive columns of these rows as sensitive_features.")
+        return sensitive_features
+
+    def levels(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return one column per column that was kept, for trees: numbers as they are, categories numbered, NaN missing.
 
         >>> TableEncoder().fit([[1, "b"], [3, "a"]]).levels([[5, "a"], [None, "c"]])
@@ -121,13 +150,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for position, name, feature in self._kept():
             with _about(name):
                 columns.append(feature.level(one_column(table[:, position])))
-        return np.column_stack(columns)
+        return np.column_stack([*columns, *self.sensitive_codes(sensitive_features, table.shape[0])])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the output names: `age`, `age (missing)`, `sex=Male`, `job=(other)`, `job=(missing)`."""
         check_is_fitted(self)
         names = [f"{name}{end}" for _, name, feature in self._kept(input_features) for end in feature.suffixes]
-        return np.array(names, dtype=object)
+        return np.array([*names, *(name for column in self._group_names() for name in column)], dtype=object)
+
+    @property
+    def sensitive_names(self) -> list[str]:
+        """The sensitive columns among the inputs: none without `encode_sensitive`."""
+        return [] if self.group_encoder_ is None else self.group_encoder_.columns_
+
+    def _group_names(self) -> list[list[str]]:
+        """Return the output names of the groups of every sensitive column among the inputs."""
+        groups = [] if self.group_encoder_ is None else self.group_encoder_.names_
+        pairs = zip(self.sensitive_names, groups, strict=True)
+        return [[f"{title} (sensitive)={name}" for name in names] for title, names in pairs]
 
     def describe(self) -> str:
         """Return one line per input column: how it is encoded, or why it was dropped.

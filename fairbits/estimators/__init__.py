@@ -13,6 +13,8 @@ from fairbits.estimators.codes import CollapsedCodeWarning as CollapsedCodeWarni
 from fairbits.estimators.codes import fit_coarse_code as fit_coarse_code
 from fairbits.estimators.debiased import DebiasedBernoulliClassifier as DebiasedBernoulliClassifier
 from fairbits.estimators.debiased import DebiasedMIClassifier as DebiasedMIClassifier
+from fairbits.estimators.exact_code import ExactCodeClassifier as ExactCodeClassifier
+from fairbits.estimators.fair_code import FairCodeClassifier as FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack as fit_stack
 from fairbits.estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning

@@ -168,6 +168,9 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         """Return the class probabilities of a batch of rows.  (n, classes)"""
         return softmax(net(x).logits)
 
+    def complete(self, x: Tensor, y: Tensor, weight: Tensor) -> None:
+        """Let the trained network, `net_`, see the rows of the fit once more."""
+
     # ------------------------------------------------------------------ the scikit-learn contract
 
     def fit(

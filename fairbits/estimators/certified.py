@@ -1,4 +1,4 @@
-"""A model with a guaranteed disparity: choose along a gamma path by what calibration rows prove."""
+"""A model with a guaranteed disparity: choose along a path of models by what calibration rows prove."""
 
 import math
 import warnings
@@ -12,18 +12,23 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, certify
 from fairbits.certificate.certification import CodedRows
-from fairbits.certificate.releasing import binary_digits
+from fairbits.certificate.releasing import binary_digits, check_certified_kind, fitted_code
 from fairbits.encoding import SeenRows, row_hashes, take_rows
 from fairbits.errors import InputError
-from fairbits.estimators.binary import BinaryMIClassifier
+from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack
+from fairbits.estimators.inputs import SensitiveFeatureInXWarning
 from fairbits.settings import check_settings, setting
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
+SHARES = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0)  # of the limit to prove
+
+
+SMALLEST = 1e-12  # probability in the log-loss
 
 
 class _Claim(NamedTuple):
@@ -54,7 +59,7 @@ class NotCertifiedError(InputError):
         self.limit, self.bound, self.estimate = claim.limit, claim.bound, claim.estimate
         self.rows_needed: int | None = None
         quantity, power = ("disparity", 2) if claim.kind == "total_variation" else ("leakage", 1)
-        remedy = "Add larger gammas, or raise the limit."
+        remedy = "Add safer models to the path, or raise the limit."
         if claim.estimate < claim.limit:  # the slack shrinks as 1 / rows^(1/power)
             shrink = (claim.bound - claim.estimate) / (claim.limit - claim.estimate)
             self.rows_needed = math.ceil(claim.rows * shrink**power)
@@ -69,22 +74,23 @@ class NotCertifiedError(InputError):
 
 @dataclass(eq=False, repr=False)
 class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
-    """Fit a gamma path and keep the most accurate model that calibration rows prove to be within a limit.
+    """Fit a path of models and keep the best one that calibration rows prove to be within a limit.
 
-    The training rows put the models in order, from the safest to the most accurate. Each is certified in turn until the
-    first failure, and the last one before it is kept. Testing in a fixed sequence needs no correction for choosing: the
-    guarantee ``disparity <= max_disparity`` holds at `confidence`. A model passes only if both things that you may
-    share keep the limit: the code of one draw (`transform`) and the predicted class (`predict`). The guarantee is for
-    anyone who receives one of them, not both, of a person. It does not cover `predict_proba`.
+    The training rows put the models in order, from the safest on. Each is certified in turn until the first failure:
+    testing in a fixed sequence needs no correction, and the guarantee ``disparity <= max_disparity`` holds at
+    `confidence` for all models before it together. The one of them that predicts the calibration labels best is kept. A
+    model passes only if everything that you may share keeps the limit: the code (`transform`) and the predicted class
+    (`predict`), which of a hard code is a function of it. Of a random code, the guarantee is for anyone who receives
+    one draw or the class, not both, of a person, and does not cover `predict_proba`.
 
     Parameters
     ----------
-    estimator : a method with a code and a gamma, or a pipeline that ends in one: what stands before it is then fitted
-        to the training part alone, as it must be; `BinaryMIClassifier()` by default
+    estimator : `FairCodeClassifier()` by default; or a method with a code, or a pipeline that ends in one: what stands
+        before it is then fitted to the training part alone, as it must be
     max_disparity : limit on the difference in rates between groups of any decision made from the code or the class
     max_information : limit on their leakage, in bits, as well or (max_disparity=None) instead
     confidence : of the guarantee
-    gammas : the path
+    path : the limits to train to, or for the paper's methods the gammas; None chooses them
     calibration_fraction : share of the rows kept from training, to certify
     random_state : seed of the split
 
@@ -92,8 +98,9 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
     ----------
     estimator_ : the chosen model
     certificate_ : its certificate with the guarantee; the bounds in it estimate how far below the limits the model is
-    candidates_ : all models of the path, from the safest to the most accurate; set even if none passes
-    path_ : frame of the models that were tested, in order: gamma, bounds of code and class, whether it passed
+    candidates_ : all models of the path, from the safest on; set even if none passes
+    path_ : frame of the models that were tested, in order: limit or gamma, bounds of code and class, whether it passed,
+        and the log-loss of those that did, in bits
     """
 
     estimator: Any = None
@@ -101,7 +108,7 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
     max_disparity: float | None = setting(0.05, above=0, below=1, optional=True)
     max_information: float | None = setting(None, above=0, below=1, optional=True)
     confidence: float = setting(0.95, above=0, below=1)
-    gammas: Sequence[float] = GAMMAS
+    path: Sequence[float] | None = None
     calibration_fraction: float = setting(0.3, above=0, below=1)
     random_state: Any = None
 
@@ -114,24 +121,28 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
             raise InputError("A certificate needs the sensitive columns.", remedy="Pass sensitive_features.")
         for name in ("estimator_", "certificate_", "path_", "candidates_"):
             self.__dict__.pop(name, None)
-        template = BinaryMIClassifier() if self.estimator is None else self.estimator
+        template = FairCodeClassifier() if self.estimator is None else self.estimator
+        template = template.pipeline() if isinstance(template, FairCodeClassifier) else template
         front, method = (template[:-1], template[-1]) if isinstance(template, Pipeline) else (None, template)
         if getattr(method, "prediction", "expected") != "expected":
             raise InputError("A certified class must be deterministic.", remedy="Use prediction='expected'.")
         rows = train_test_split(np.arange(len(y)), test_size=self.calibration_fraction, random_state=self.random_state)
-        (X_train, X_held), (y_train, _), (s_train, s_held) = (
+        (X_train, X_held), (y_train, y_held), (s_train, s_held) = (
             [take_rows(part, r) for r in rows] for part in (X, np.asarray(y), sensitive_features)
         )
         if front is not None:
-            front = clone(front).fit(X_train, y_train)
-            X_train, X_held = front.transform(X_train), front.transform(X_held)
-        models = [clone(method).set_params(gamma=gamma) for gamma in self.gammas]
-        fit_stack(models, X_train, y_train, sensitive_features=s_train)
+            front, X_train = _fit_front(front, X_train, y_train, s_train)
+            X_held = fitted_code(Pipeline([*front.steps, ("end", None)]), X_held, s_held)[1]
+        models = self._models(method)
+        with warnings.catch_warnings():
+            if any(getattr(step, "encode_sensitive", False) for step in front or ()):
+                warnings.simplefilter("ignore", SensitiveFeatureInXWarning)  # on purpose
+            fit_stack(models, X_train, y_train, sensitive_features=s_train)
         models = self._order(models, X_train, s_train)
         self.candidates_ = [m if front is None else Pipeline([*front.steps, ("method", m)]) for m in models]
-        chosen = self._test(models, X_held, s_held)
+        chosen = self._test(models, X_held, y_held, s_held)
         certificate = certify(chosen, X_held, sensitive_features=s_held, confidence=self.confidence)
-        self.certificate_ = replace(certificate, promise=self._promise())
+        self.certificate_ = replace(certificate, promise=self._promise(chosen.is_hard))
         for concern in chosen.concerns(X_train, y_train, s_train):
             warnings.warn(concern, stacklevel=2)
         # The calibration rows have chosen the model: they are not to certify it again.
@@ -139,6 +150,15 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         self.estimator_ = self.candidates_[models.index(chosen)]
         self.classes_, self.n_features_in_ = chosen.classes_, X.shape[1] if hasattr(X, "shape") else len(X[0])
         return self
+
+    def _models(self, method: Any) -> list[Any]:
+        """Return the method once for every value of the path."""
+        name, values = method_path(method), self.path
+        if values is None and name == "gamma":
+            values = GAMMAS
+        elif values is None:
+            values = [share * (self.max_disparity or self.max_information or 0.0) for share in SHARES]
+        return [clone(method).set_params(**{name: value}) for value in values]
 
     def _order(self, models: list[Any], X: Any, s: Any) -> list[Any]:
         """Sort from the safest to the most accurate, by what the training rows show."""
@@ -148,63 +168,87 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
             shown = [max(claim.excess for claim in self._claims(model, X, s)) for model in models]
         return [models[i] for i in np.argsort(shown, kind="stable")]
 
-    def _test(self, models: list[Any], X: Any, s: Any) -> Any:
-        """Certify in order up to the first failure and return the last that passed."""
-        rows, kept = [], None
+    def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any) -> Any:
+        """Certify in order up to the first failure and return the best that passed."""
+        rows, passed, name = [], [], method_path(models[0])
         for model in models:
             claims = self._claims(model, X, s)
             worst = max(claims, key=lambda claim: claim.excess)
             bounds = {f"{c.of}_{c.kind}": c.bound for c in claims}
-            rows.append({"gamma": model.gamma, **bounds, "passed": worst.excess <= 0})
+            rows.append({name: getattr(model, name), **bounds, "passed": worst.excess <= 0, "log_loss": np.nan})
             if worst.excess > 0:
                 break
-            kept = model
+            own = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+            rows[-1]["log_loss"] = -float(np.log2(np.maximum(own, SMALLEST)).mean())
+            passed.append(model)
         self.path_ = pd.DataFrame(rows)
-        if kept is None:
+        if not passed:
             raise NotCertifiedError(worst, self.confidence)
-        return kept
+        return passed[int(self.path_.log_loss.argmin())]
 
     def _claims(self, model: Any, X: Any, s: Any) -> list[_Claim]:
-        """Return what must be within its limit for a model to pass: of the code and of the class."""
-        code = certify(model, X, sensitive_features=s, confidence=self.confidence)
-        number = np.searchsorted(model.classes_, model.predict(X))
-        digits = torch.from_numpy(binary_digits(number, len(model.classes_)))
-        coded = CodedRows(digits, model.group_encoder_)
-        answer = certify(coded, sensitive_features=s, confidence=self.confidence)
-        limits, n = {"total_variation": self.max_disparity, "information": self.max_information}, len(digits)
+        """Return what must be within its limit for a model to pass: the code, and a class that is no function of it."""
+        found = {"code": certify(model, X, sensitive_features=s, confidence=self.confidence)}
+        if not model.is_hard:
+            number = np.searchsorted(model.classes_, model.predict(X))
+            digits = torch.from_numpy(binary_digits(number, len(model.classes_)))
+            coded = CodedRows(digits, model.group_encoder_, hard=True)
+            found["class"] = certify(coded, sensitive_features=s, confidence=self.confidence)
+        limits, n = {"total_variation": self.max_disparity, "information": self.max_information}, len(X)
         return [
-            _Claim(of, kind, getattr(found, kind), max(getattr(b, f"estimated_{kind}") for b in found.bounds), limit, n)
+            _Claim(of, kind, getattr(c, kind), max(getattr(b, f"estimated_{kind}") for b in c.bounds), limit, n)
             for kind, limit in limits.items()
             if limit is not None
-            for of, found in (("code", code), ("class", answer))
+            for of, c in found.items()
         ]
 
-    def _promise(self) -> str:
-        parts = []
+    def _promise(self, hard: bool) -> str:
+        what, parts = "the code" if hard else "one draw of the code, or from the predicted class,", []
         if self.max_disparity is not None:
-            rates = "the rates of any decision made from one draw of the code, or from the predicted class,"
+            rates = f"the rates of any decision made from {what}"
             parts.append(f"{rates} differ between two groups by at most {self.max_disparity:g}")
         if self.max_information is not None:
-            draw = "one draw of the code, or the predicted class,"
-            parts.append(f"{draw} reveals at most {self.max_information:g} bits about the groups")
+            what = "the code" if hard else "one draw of the code, or the predicted class,"
+            parts.append(f"{what} reveals at most {self.max_information:g} bits about the groups")
         return f"{'; and '.join(parts)}."
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the class of each row; the guarantee covers it."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(X)
+        method, rows = self._inside(X, sensitive_features)
+        return method.predict(rows)
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Draw one code per row; the guarantee covers one draw per person."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.transform(X)
+    def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the code of each row; the guarantee covers a hard code, or one draw per person of a random one."""
+        method, rows = self._inside(X, sensitive_features)
+        return method.transform(rows)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities, a function of the row itself: the guarantee does **not** cover them."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_proba(X)
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return class probabilities; the guarantee covers those of a hard code, and **not** those of a random one."""
+        method, rows = self._inside(X, sensitive_features)
+        return method.predict_proba(rows)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the bits: bit0, bit1, ..."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.get_feature_names_out()
+
+    def _inside(self, X: Any, sensitive_features: Any) -> tuple[Any, Any]:
+        """Return the chosen method and the rows as it sees them."""
+        check_is_fitted(self, "estimator_")
+        method, rows = fitted_code(self, X, sensitive_features)
+        check_certified_kind(method, self.certificate_)
+        return method, rows
+
+
+def method_path(method: Any) -> str:
+    """Return the setting in which the models of a path differ: the limit that they are trained to, or gamma."""
+    return "limit" if "limit" in method.stacked_settings else "gamma"
+
+
+def _fit_front(front: Pipeline, X: Any, y: np.ndarray, s: Any) -> tuple[Pipeline, Any]:
+    """Fit what stands before the method, and return it with the rows as the method is to see them in training."""
+    front = clone(front)
+    for _, step in front.steps:
+        known = {"sensitive_features": s} if has_fit_parameter(step, "sensitive_features") else {}
+        X = step.fit_transform(X, y, **known)
+    return front, X

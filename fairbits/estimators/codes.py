@@ -46,6 +46,11 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
     # ------------------------------------------------------------------ using a fitted code
 
+    @property
+    def is_hard(self) -> bool:
+        """Whether a row has one code, however often it is asked for; else every call draws."""
+        return False
+
     def probabilities(self, net: Any, x: Tensor) -> Tensor:
         return net.expected(net.theta(x), softmax)
 

@@ -33,7 +33,7 @@ def held_out_scores(model: Any, X: Any, y: np.ndarray, s: np.ndarray, codes: Any
     """
     known = {"sensitive_features": s} if getattr(model, "groups_at_prediction", False) else {}
     scores = prediction_scores(model.predict_proba(X, **known), model.classes_, y, s)
-    if hasattr(model, "sampled_proba"):
+    if hasattr(model, "sampled_proba") and not getattr(model, "is_hard", False):
         shown = model.sampled_proba(X, **known) if codes is None else model.decode(codes)
         drawn = prediction_scores(shown, model.classes_, y, s)
         scores |= {f"one_draw_{name}": value for name, value in drawn.items()}

@@ -55,7 +55,8 @@ def fit_stack(
     shared |= {"input_shape_": table.x.shape[1:], "input_dtype_": table.x.dtype.name, "classes_": table.classes}
     encoder = table.group_encoder
     shared |= {"group_encoder_": encoder, "groups_": [] if encoder is None else encoder.names_}
-    for worker, part in zip(workers, _parts(rows, len(estimators), table), strict=True):
+    parts = list(_parts(rows, len(estimators), table))
+    for worker, part in zip(workers, parts, strict=True):
         vars(worker).pop("feature_names_in_", None)  # of an earlier fit
         vars(worker).update(shared, training_rows_=table.seen(part), has_unlabelled_=unlabelled is not None)
         replicas.append(_replica(worker, table, part))
@@ -63,8 +64,9 @@ def fit_stack(
         give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
         how = {"select": _select(first, table, replicas), "hopeless": give_up, "on_epoch": report}
         train(replicas, _training_data(first, table), first, **how)
-    for estimator, worker, replica in zip(estimators, workers, replicas, strict=True):
+    for estimator, worker, replica, part in zip(estimators, workers, replicas, parts, strict=True):
         worker.net_ = replica.net.eval().requires_grad_(False)
+        worker.complete(*(torch.from_numpy(a[part]) for a in (table.x, table.y, table.weight)))
         worker.history_, worker.best_epoch_ = replica.history, replica.best_epoch
         worker.n_iter_ = replica.history[-1]["epoch"] + 1
         estimator.__dict__ = vars(worker)

@@ -45,6 +45,8 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         `FrozenEstimator` holds a fitted classifier of the label, which must not have seen these rows
     cv : folds, stratified by label and groups; a combination of fewer rows joins the largest one
     columns : whether the encoded columns of X stand beside the estimates, to correct them where they err
+    encode_sensitive : let the models see the groups, and put these beside the estimates: p(y|x,s) and s take the place
+        of p(y|x) and p(s|x,y). `transform` then needs `sensitive_features`
     groups : "intersection" of several sensitive columns, "each" where their crossings are rare, or a `GroupEncoder`
     random_state : seed of the folds
 
@@ -63,48 +65,56 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         *,
         cv: int = 5,
         columns: bool = True,
+        encode_sensitive: bool = False,
         groups: str | GroupEncoder = "intersection",
         random_state: Any = 0,
     ):
         self.estimators, self.cv, self.columns = estimators, cv, columns
-        self.groups, self.random_state = groups, random_state
+        self.encode_sensitive, self.groups, self.random_state = encode_sensitive, groups, random_state
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit the models to all rows, and the scales of the estimates to those of models that have not seen them."""
         self.fit_transform(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: Any = None) -> np.ndarray:
-        """Fit, and return the estimates of these rows by models that have not seen them.  (n, features) float32"""
+    def fit_transform(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit, and return the estimates of these rows by models that have not seen them.  (n, features) float32
+
+        Without sensitive features it estimates the label alone.
+        """
         labels = np.asarray(y)
         check_classification_targets(labels)
         self.classes_, number = np.unique(labels, return_inverse=True)
-        self.group_encoder_ = new_group_encoder(self.groups).fit(sensitive_features, n_rows=len(labels))
-        self.table_encoder_ = TableEncoder().fit(X)
+        known = {"sensitive_features": sensitive_features} if self.encode_sensitive else {}
+        self.table_encoder_ = TableEncoder(encode_sensitive=self.encode_sensitive).fit(X, **known)
         self.n_features_in_ = self.table_encoder_.n_features_in_
-        learners = self._learners(len(labels))
-        targets = np.column_stack([number, self.group_encoder_.transform(sensitive_features)])
+        self.group_encoder_, targets = None, number[:, None]
+        if sensitive_features is not None:
+            self.group_encoder_ = new_group_encoder(self.groups).fit(sensitive_features, n_rows=len(labels))
+            targets = np.column_stack([number, self.group_encoder_.transform(sensitive_features)])
+        folds = self._folds(targets)
+        targets = targets[:, :1] if self.encode_sensitive else targets  # a group that is known needs no estimate
         weight = None if sample_weight is None else read_weights(sample_weight, len(labels))
-        everything = np.arange(len(labels))
-        self.learners_, self.models_, out_of_fold = [*learners], [], []
-        for learner in learners:
-            view = self._view(X, learner)
-            models = self._models(learner, view, targets, weight, everything)
-            held = self._log_ratios(models, view)
-            for train, test in () if isinstance(learner.classifier, FrozenEstimator) else self._folds(targets):
+        self.learners_, self.models_, out_of_fold = self._learners(len(labels)), [], []
+        for learner in self.learners_:
+            view = self._view(X, sensitive_features, learner)
+            models = self._models(learner, view, targets, weight, np.arange(len(labels)))
+            held = self._log_ratios(learner, models, view)
+            for train, test in () if isinstance(learner.classifier, FrozenEstimator) else folds:
                 fold = self._models(learner, view, targets, weight, train)
-                held[test] = self._log_ratios(fold, take_rows(view, test))
+                held[test] = self._log_ratios(learner, fold, take_rows(view, test))
             self.models_.append(models)
             out_of_fold.append(held)
         estimates = np.hstack(out_of_fold)
         self.mean_, self.scale_ = estimates.mean(0), np.maximum(estimates.std(0), SMALLEST)
-        return self._beside_columns(estimates, X)
+        return self._beside_columns(estimates, X, sensitive_features)
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the estimates of other rows.  (n, features) float32"""
+    def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the estimates of other rows; `encode_sensitive` needs their groups.  (n, features) float32"""
         check_is_fitted(self)
         pairs = zip(self.learners_, self.models_, strict=True)
-        return self._beside_columns(np.hstack([self._log_ratios(m, self._view(X, learner)) for learner, m in pairs]), X)
+        found = [self._log_ratios(learner, m, self._view(X, sensitive_features, learner)) for learner, m in pairs]
+        return self._beside_columns(np.hstack(found), X, sensitive_features)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the estimates by learner, class or group, and label; then the encoded columns."""
@@ -112,15 +122,17 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         names = []
         for learner, models in zip(self.learners_, self.models_, strict=True):
             names += [f"{learner.name}: {label}" for label in self.classes_[1:]]
-            groups = [group for column in self.group_encoder_.names_ for group in column[1:]] if len(models) > 1 else []
+            groups = [group for column in self._estimated_groups(models[1:]) for group in column[1:]]
             names += [f"{learner.name}: {group} if {label}" for group in groups for label in self.classes_]
-        names += [*self.table_encoder_.get_feature_names_out()] if self.columns else []
+        encoder = self.table_encoder_
+        names += list(encoder.get_feature_names_out()) if self.columns else encoder.sensitive_names
         return np.array(names, dtype=object)
 
     def _learners(self, n_rows: int) -> list[_Learner]:
         if isinstance(self.estimators, str) and self.estimators == "default":
             linear = _Learner("linear", LogisticRegression(max_iter=1_000), "numbers")
             kinds = [feature.kind for feature in self.table_encoder_.features_ if feature is not None]
+            kinds += ["category"] * len(self.table_encoder_.sensitive_names)
             categories = [place for place, kind in enumerate(kinds) if kind == "category"]
             trees = HistGradientBoostingClassifier(categorical_features=categories, early_stopping=False)
             return [linear, _Learner("boosted", trees, "levels")] if n_rows >= BOOSTED_ROWS else [linear]
@@ -133,17 +145,22 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
                 )
         return [_Learner(f"{type(c).__name__}{i}", c) for i, c in enumerate(several)]
 
-    def _view(self, X: Any, learner: _Learner) -> Any:
-        """Return the rows in the form that a learner sees."""
-        forms = {"numbers": self.table_encoder_.transform, "levels": self.table_encoder_.levels}
-        return forms[learner.sees](X) if learner.sees in forms else X
+    def _view(self, X: Any, sensitive_features: Any, learner: _Learner) -> Any:
+        """Return the rows in the form that a learner sees, beside their groups where it may know them."""
+        encoder = self.table_encoder_
+        known = {"sensitive_features": sensitive_features} if self.encode_sensitive else {}
+        if learner.sees in ("numbers", "levels"):
+            return (encoder.transform if learner.sees == "numbers" else encoder.levels)(X, **known)
+        if not self.encode_sensitive:
+            return X
+        return _beside(X, encoder.sensitive_codes(sensitive_features, len(X)).T, "group")
 
-    def _folds(self, targets: np.ndarray) -> Any:
+    def _folds(self, targets: np.ndarray) -> list[Any]:
         cells = number_cells(targets)
         sizes = np.bincount(cells)
         cells[sizes[cells] < self.cv] = sizes.argmax()
         folds = StratifiedKFold(self.cv, shuffle=True, random_state=self.random_state)
-        return folds.split(cells, cells)
+        return list(folds.split(cells, cells))
 
     def _models(self, learner: _Learner, view: Any, targets: np.ndarray, weight: Any, rows: np.ndarray) -> list[Any]:
         """Fit a classifier of the label, and for each sensitive column one of the group, which also sees the label."""
@@ -153,25 +170,34 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         seen, options = take_rows(view, rows), {}
         if weight is not None and has_fit_parameter(learner.classifier, "sample_weight"):
             options = {"sample_weight": weight[rows]}
-        told = _beside(seen, np.eye(len(self.classes_))[label, 1:])
+        told = _beside(seen, np.eye(len(self.classes_))[label, 1:], "label") if groups else None
         models = [clone(learner.classifier).fit(seen, label, **options)]
         return models + [clone(learner.classifier).fit(told, group, **options) for group in groups]
 
-    def _log_ratios(self, models: list[Any], view: Any) -> np.ndarray:
+    def _log_ratios(self, learner: _Learner, models: list[Any], view: Any) -> np.ndarray:
         """Return log p / p of the first, of the classes and then of each column's groups, given each label."""
         of_label, *of_groups = models
-        known = np.searchsorted(self.classes_, of_label.classes_) if len(models) == 1 else of_label.classes_
+        known = of_label.classes_  # numbers of the classes, unless somebody else fitted it
+        if isinstance(learner.classifier, FrozenEstimator):
+            known = np.searchsorted(self.classes_, known)
         parts = [_ratios(of_label, view, known, len(self.classes_))]
         n = len(parts[0])
-        for model, names in zip(of_groups, self.group_encoder_.names_, strict=False):
-            given = [_beside(view, np.tile(row[1:], (n, 1))) for row in np.eye(len(self.classes_))]
+        for model, names in zip(of_groups, self._estimated_groups(of_groups), strict=True):
+            given = [_beside(view, np.tile(row[1:], (n, 1)), "label") for row in np.eye(len(self.classes_))]
             each = [_ratios(model, told, model.classes_, len(names)) for told in given]
             parts.append(np.stack(each, -1).reshape(n, -1))  # by group, then by label
         return np.hstack(parts)
 
-    def _beside_columns(self, estimates: np.ndarray, X: Any) -> np.ndarray:
+    def _estimated_groups(self, models: list[Any]) -> list[list[str]]:
+        """Return the names of the groups that each of these models estimates."""
+        return self.group_encoder_.names_ if models and self.group_encoder_ is not None else []
+
+    def _beside_columns(self, estimates: np.ndarray, X: Any, sensitive_features: Any) -> np.ndarray:
         scaled = ((estimates - self.mean_) / self.scale_).astype(np.float32)
-        return np.hstack([scaled, self.table_encoder_.transform(X)]) if self.columns else scaled
+        known = {"sensitive_features": sensitive_features} if self.encode_sensitive else {}
+        if self.columns:
+            return np.hstack([scaled, self.table_encoder_.transform(X, **known)])
+        return np.hstack([scaled, self.table_encoder_.sensitive_codes(sensitive_features, len(scaled)).T])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -180,12 +206,12 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _beside(view: Any, labels: np.ndarray) -> Any:
-    """Return rows with the columns of one-hot labels beside them."""
+def _beside(view: Any, labels: np.ndarray, name: str) -> Any:
+    """Return rows with columns of numbers beside them, named "label 0" or "group 0" and so on in a frame."""
     frame = as_frame(view)
     if isinstance(frame, nw.DataFrame):
         space = nw.get_native_namespace(frame)
-        new = [nw.new_series(f"label {i}", column, backend=space) for i, column in enumerate(labels.T)]
+        new = [nw.new_series(f"{name} {i}", column, backend=space) for i, column in enumerate(labels.T)]
         return frame.with_columns(*new).to_native()
     return np.column_stack([view, labels])
 

@@ -85,6 +85,7 @@ class TableState(State):
         encoder: Any = TableEncoder(**{**self.parameters, "dtype": getattr(np, str(self.parameters["dtype"]))})
         check_settings(encoder)
         encoder.features_, encoder.dropped_, encoder.n_features_in_ = features, self.dropped, len(features)
+        encoder.group_encoder_ = None
         if self.feature_names_in is not None:
             encoder.feature_names_in_ = np.array(names, dtype=object)
         encoder.check_outputs()

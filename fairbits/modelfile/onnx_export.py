@@ -32,6 +32,10 @@ ONE_DRAW = (
     "A certificate covers one draw per person and anything computed from it. Run the encoder once per person and "
     "share the bits, not the encoder: anyone who has the encoder can compute the probabilities of the bits."
 )
+HARD_CODE = (
+    "A row has one code, however often you run the encoder. A certificate covers the bits and anything computed from "
+    "them. Share the bits, not the encoder: anyone who has it can compute the probabilities behind the bits."
+)
 FUNCTION_OF_THE_ROW = "The probabilities are a function of the row; no certificate of a drawn code covers them."
 RECIPE = (
     "Turn each column into the numbers below, in this order, and put those of all columns side by side as float32. "
@@ -50,8 +54,8 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
 
     A method with a code becomes two files:
 
-    - ``encoder.onnx``: x (n, features) float32, or images (n, channels, height, width) in the type of the fit, and
-      noise (n, code_size) float32 -> bits (n, code_size) uint8, one draw per row;
+    - ``encoder.onnx``: x (n, features) float32, or images (n, channels, height, width) in the type of the fit, and, of
+      a random code, noise (n, code_size) float32 -> bits (n, code_size) uint8, one code per row;
     - ``head.onnx``: bits -> probabilities (n, classes) float32, as `decode` gives them.
 
     You supply the noise: uniform in [0, 1), fresh for every row, bit and run, from a cryptographic source, and secret;
@@ -121,8 +125,11 @@ def _description(estimator: Any, encoder: TableEncoder | None, files: list[str])
     }
     if not isinstance(estimator, CodeClassifier):
         return {**described, "notes": [FUNCTION_OF_THE_ROW]}
+    described["bits"] = list(estimator.get_feature_names_out())
+    if estimator.is_hard:
+        return {**described, "notes": [HARD_CODE]}
     noise = {"shape": ["n", estimator.code_size], "dtype": "float32", "values": NOISE}
-    return {**described, "noise": noise, "bits": list(estimator.get_feature_names_out()), "notes": [ONE_DRAW]}
+    return {**described, "noise": noise, "notes": [ONE_DRAW]}
 
 
 def _onnx_files(estimator: Any) -> dict[str, bytes]:
@@ -134,13 +141,19 @@ def _onnx_files(estimator: Any) -> dict[str, bytes]:
     if not isinstance(estimator, CodeClassifier):
         whole = _traced(lambda x: estimator.probabilities(net, x), net=net)
         return {"model.onnx": _onnx(whole, {"x": x}, "probabilities", {**about, "probabilities": FUNCTION_OF_THE_ROW})}
-    about["bits"] = ONE_DRAW
-    noise = torch.zeros(3, estimator.code_size)
-    encoder = _traced(lambda x, noise: (noise < net.theta(x)).to(torch.uint8), net=net)
+    bits = torch.zeros(3, estimator.code_size)
     head = _traced(lambda bits: torch.softmax(net.head(bits.float()), -1), head=net.head)
+    if estimator.is_hard:
+        about["bits"] = HARD_CODE
+        inputs, encoder = {"x": x}, _traced(lambda x: (net.theta(x) > 0.5).to(torch.uint8), net=net)
+    else:
+        about["bits"] = ONE_DRAW
+        inputs = {"x": x, "noise": bits}
+        encoder = _traced(lambda x, noise: (noise < net.theta(x)).to(torch.uint8), net=net)
+    noise = {} if estimator.is_hard else {"noise": NOISE}
     return {
-        "encoder.onnx": _onnx(encoder, {"x": x, "noise": noise}, "bits", {**about, "noise": NOISE}),
-        "head.onnx": _onnx(head, {"bits": noise.to(torch.uint8)}, "probabilities", about),
+        "encoder.onnx": _onnx(encoder, inputs, "bits", about | noise),
+        "head.onnx": _onnx(head, {"bits": bits.to(torch.uint8)}, "probabilities", about),
     }
 
 

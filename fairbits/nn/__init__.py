@@ -5,6 +5,8 @@ from fairbits.nn.code_networks import CodeOutput as CodeOutput
 from fairbits.nn.code_networks import HiddenOutput as HiddenOutput
 from fairbits.nn.code_networks import PlainNet as PlainNet
 from fairbits.nn.code_networks import RunningInformation as RunningInformation
+from fairbits.nn.code_networks import WordHead as WordHead
+from fairbits.nn.code_networks import word_probabilities as word_probabilities
 from fairbits.nn.layers import BinaryConv2d as BinaryConv2d
 from fairbits.nn.layers import BinaryLinear as BinaryLinear
 from fairbits.nn.layers import DeterministicBinary as DeterministicBinary

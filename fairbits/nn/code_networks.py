@@ -1,5 +1,6 @@
 """Code networks: feature extractor, code and head; and the joint information of their batches."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -105,6 +106,22 @@ def all_words(like: Tensor) -> Tensor:
     m = like.shape[-1]
     bits = torch.arange(2**m, device=like.device).unsqueeze(-1) >> torch.arange(m - 1, -1, -1, device=like.device)
     return (bits & 1).to(like.dtype)
+
+
+class WordHead(nn.Module):
+    """A head that looks each word of bits up in a table of log p(y|t)."""
+
+    log_probabilities: Tensor
+    hard: Tensor  # whether the table was counted on thresholded bits
+
+    def __init__(self, code_size: int, n_classes: int):
+        super().__init__()
+        self.register_buffer("log_probabilities", torch.full((2**code_size, n_classes), -math.log(n_classes)))
+        self.register_buffer("hard", torch.zeros(()))
+
+    def forward(self, codes: Tensor) -> Tensor:
+        place = 2.0 ** torch.arange(codes.shape[-1] - 1, -1, -1, device=codes.device)
+        return self.log_probabilities[(codes @ place).long()]
 
 
 class PlainNet(nn.Module):

@@ -1,5 +1,6 @@
 """The loop: epochs of batches for a stack, full-pass validation, the best epoch of every replica."""
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -80,7 +81,7 @@ class _Member:
         """Record the epoch, remember its state if it is the best; return whether training is over."""
         replica, value = self.replica, validated.get("selection", validated["total"])
         replica.history.append({"epoch": epoch, **trained, **{f"validation_{k}": v for k, v in validated.items()}})
-        if value < self.best_value:
+        if value < self.best_value and math.isfinite(validated["total"]):
             self.best_value, self.best_state, replica.best_epoch = value, state(), epoch
         enough = (epoch + 1) * self.batches.steps >= self.schedule.min_steps
         waited = epoch - replica.best_epoch >= self.schedule.patience

@@ -179,7 +179,7 @@ class _Only:
 def test_a_certified_model_is_audited_as_the_model_it_chose():
     X, y, s = table(6000)
     inner = BinaryMIClassifier(max_epochs=5, hidden_sizes=(16,), code_size=4, random_state=0)
-    chosen = CertifiedClassifier(inner, gammas=(0.9, 0.97), max_disparity=0.3, random_state=0)
+    chosen = CertifiedClassifier(inner, path=(0.9, 0.97), max_disparity=0.3, random_state=0)
     chosen.fit(X, y, sensitive_features=s)
     X, y, s = table(2000, seed=1)
     with warnings.catch_warnings():

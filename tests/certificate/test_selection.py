@@ -20,6 +20,7 @@ class KnownBit:
     """One hard bit, 1 with probability (1 -+ disparity)/2 in the two groups; its class is always the same."""
 
     classes_, groups_, random_state = np.array([0, 1]), [["a", "b"]], None
+    stacked_settings, is_hard = ("gamma",), False
     group_encoder_ = GroupEncoder().fit(["a", "b"] * 10)
 
     def __init__(self, gamma: float, disparity: float, column: int):
@@ -31,6 +32,10 @@ class KnownBit:
 
     def predict(self, X):
         return np.zeros(len(X), dtype=int)
+
+    def predict_proba(self, X):
+        """Predict better the larger the disparity: of all models that pass, the worst is chosen."""
+        return np.tile([0.6 + self.disparity / 4, 0.4 - self.disparity / 4], (len(X), 1))
 
 
 def rows(n: int, rng):
@@ -63,7 +68,7 @@ def chosen(case: str, draws: int, choose, confidence: float = 0.95) -> np.ndarra
 
 def in_fixed_sequence(selector, ordered, X, s) -> float:
     try:
-        return selector._test(ordered, X, s).disparity
+        return selector._test(ordered, X, np.zeros(len(X), dtype=int), s).disparity
     except NotCertifiedError:
         return -1.0
 

@@ -121,7 +121,7 @@ def test_fractional_weights_move_the_model(cls):
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_history_is_plain_and_the_best_epoch_is_restored(cls):
     X, y, s = problem()
-    model = quick(cls, max_epochs=30, learning_rate=0.05).fit(X, y, sensitive_features=s)
+    model = quick(cls, max_epochs=30, learning_rate=0.05, selection="objective").fit(X, y, sensitive_features=s)
     assert all(isinstance(v, (int, float)) for record in model.history_ for v in record.values())
     by_epoch = {record["epoch"]: record["validation_total"] for record in model.history_}
     assert by_epoch[model.best_epoch_] == min(by_epoch.values())

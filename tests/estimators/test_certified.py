@@ -22,7 +22,7 @@ def table(n=12_000, seed=0):
 
 def small(**settings):
     estimator = quick(BinaryMIClassifier, max_epochs=8, min_steps=300, code_size=4)
-    return CertifiedClassifier(estimator, gammas=(0.0, 0.5, 0.9, 0.97), random_state=0, **settings)
+    return CertifiedClassifier(estimator, path=(0.0, 0.5, 0.9, 0.97), random_state=0, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +39,13 @@ def test_the_promise_holds_on_fresh_rows_for_code_and_class(fitted):
     assert (fitted.predict(X) == y).mean() > 0.8
 
 
-def test_it_keeps_the_last_model_before_the_first_failure(fitted):
+def test_it_keeps_the_model_that_predicts_best_of_those_before_the_first_failure(fitted):
     passed = fitted.path_.passed.tolist()
     assert passed == sorted(passed, reverse=True)
     assert passed.count(False) <= 1
-    assert fitted.estimator_.gamma == fitted.path_[fitted.path_.passed].gamma.iloc[-1]
+    before = fitted.path_[fitted.path_.passed]
+    assert fitted.estimator_.gamma == before.gamma[before.log_loss.idxmin()]
+    assert fitted.path_[~fitted.path_.passed].log_loss.isna().all()
 
 
 def test_a_failure_is_never_skipped(monkeypatch):
@@ -62,7 +64,7 @@ def test_a_failure_is_never_skipped(monkeypatch):
 
 def test_where_nothing_passes_it_says_how_far_it_got():
     X, y, s = table(3000)
-    with pytest.raises(NotCertifiedError, match=r"disparity of at most 0.001.*guarantee 0\.\d+.*(needed|gammas)"):
+    with pytest.raises(NotCertifiedError, match=r"disparity of at most 0.001.*guarantee 0\.\d+.*(needed|path)"):
         small(max_disparity=0.001).fit(X, y, sensitive_features=s)
 
 
@@ -83,7 +85,7 @@ def test_the_class_is_held_to_the_information_limit_too():
     y = np.where(rng.random(8000) < 0.75, s, 1 - s)
     X = np.column_stack([2 * s, 2 * y]) + rng.normal(size=(8000, 2))
     method = BinaryMIClassifier(code_size=2, temperature=10, max_epochs=10, random_state=0)
-    model = CertifiedClassifier(method, gammas=(0.3,), max_disparity=None, max_information=0.12, random_state=0)
+    model = CertifiedClassifier(method, path=(0.3,), max_disparity=None, max_information=0.12, random_state=0)
     with pytest.raises(NotCertifiedError, match=r"leakage of at most 0\.12.*the class"):
         model.fit(X, y, sensitive_features=s)
     assert model.path_.code_information[0] < 0.12

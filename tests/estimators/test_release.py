@@ -124,7 +124,7 @@ def test_people_may_be_identified(fitted, tmp_path):
 def test_models_in_pipelines_and_certified_ones_share_a_ledger_with_what_they_hold(tmp_path):
     X, y, s = problem(1500)
     method = make_pipeline(StandardScaler(), quick(BinaryMIClassifier, code_size=3))
-    model = CertifiedClassifier(method, max_disparity=0.9, gammas=(0.5,), random_state=0)
+    model = CertifiedClassifier(method, max_disparity=0.9, path=(0.5,), random_state=0)
     model.fit(X, y, sensitive_features=s)
     first = release(model, X, ledger=tmp_path / "a")
     inner = release(model.estimator_, X, ledger=tmp_path / "a", repeated="reuse")
@@ -133,7 +133,7 @@ def test_models_in_pipelines_and_certified_ones_share_a_ledger_with_what_they_ho
         release(model, X, ledger=tmp_path / "b", draws=2)
     with pytest.raises(InputError, match="repeated='never'"):
         release(model, X, ledger=tmp_path / "b", repeated="never")
-    with pytest.raises(InputError, match="no random code to release"):
+    with pytest.raises(InputError, match="no code to release"):
         release(StandardScaler().fit(X), X, ledger=tmp_path / "b")
     with Ledger(tmp_path / "c", 4) as other, pytest.raises(InputError, match="codes of 4 bits"):
         release(model, X, ledger=other)

@@ -33,7 +33,7 @@ def certified():
     """A certified classifier around a pipeline, and its table."""
     table, y, s = mixed_table(3000)
     method = make_pipeline(TableEncoder(), quick(BinaryMIClassifier, code_size=3, gamma=0.2))
-    model = CertifiedClassifier(method, gammas=(0.5, 0.9), max_disparity=0.9, random_state=0)
+    model = CertifiedClassifier(method, path=(0.5, 0.9), max_disparity=0.9, random_state=0)
     return model.fit(table, y, sensitive_features=s[["sex"]]), table, s[["sex"]]
 
 

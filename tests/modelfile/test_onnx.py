@@ -67,8 +67,8 @@ def check_parity(model, folder, X):
             probabilities = run(folder / "model.onnx", x=x)
             np.testing.assert_allclose(probabilities, model.predict_proba(x), rtol=0, atol=1e-6)
             continue
-        noise = rng.random((n, model.code_size), dtype=np.float32)
-        bits, theta = run(folder / "encoder.onnx", x=x, noise=noise), model.code_probabilities(x)
+        noise, theta = rng.random((n, model.code_size), dtype=np.float32), model.code_probabilities(x)
+        bits = run(folder / "encoder.onnx", x=x, **({} if model.is_hard else {"noise": noise}))
         assert bits.dtype == np.uint8
         clear = np.abs(theta - noise) > TIE
         assert clear.mean() > 0.999
@@ -210,7 +210,7 @@ def test_names_are_those_of_the_fit(tmp_path):
 def test_the_model_chosen_by_a_certificate_is_exported(tmp_path):
     X, y, s = problem(1000)
     method = make_pipeline(TableEncoder(), quick(BinaryMIClassifier, code_size=3))
-    model = CertifiedClassifier(method, max_disparity=0.99, gammas=(0.5,)).fit(X, y, sensitive_features=s)
+    model = CertifiedClassifier(method, max_disparity=0.99, path=(0.5,)).fit(X, y, sensitive_features=s)
     encoder, own = model.estimator_
     check_parity(own, export_onnx(model, tmp_path), encoder.transform(X))
     assert own.net_.training is False

@@ -28,7 +28,7 @@ def people(n, seed):
 def test_a_certified_model_brings_its_promise(tmp_path):
     X, y = people(2000, 0)
     method = make_pipeline(TableEncoder(), BinaryMIClassifier(code_size=3, **BRIEF))
-    model = CertifiedClassifier(method, max_disparity=0.5, gammas=(0.5,), random_state=0)
+    model = CertifiedClassifier(method, max_disparity=0.5, path=(0.5,), random_state=0)
     save(model.fit(X[["a", "kind"]], y, sensitive_features=X[["sex"]]), tmp_path / "model")
     opened = open_model(tmp_path)
     assert opened.limit.promised

@@ -1,0 +1,189 @@
+"""A narrow code trained by its exact objective, to a limit on what it reveals, and released without a draw."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairbits.errors import InputError
+from fairbits.estimators.base import softmax
+from fairbits.estimators.codes import CodeClassifier
+from fairbits.information import table_information
+from fairbits.information.exact import mixture_divergence
+from fairbits.nn import CodeNet, Inputs, WordHead, draw_bits, word_probabilities
+from fairbits.settings import setting, tunable
+from fairbits.training import Batch, Schedule
+
+LN2 = math.log(2)
+BETA = 0.95  # share of the past in the running tables
+START, RISE = 0.5, 1.0  # of a multiplier: its first value, and by how much it can rise in a fit
+CLIP = 0.02  # a leakage further than this from its limit moves the multiplier no faster
+SHARPNESS = 100.0  # by how much the two groups that differ most outweigh other pairs
+PRIOR_MASS = 1e-5  # of the labels' shares, added to every word of the running decoder
+COUNTED_ROWS = 16_384  # at a time, for the decoder
+
+
+class ExactCodeNet(CodeNet):
+    """A code network with a table for a head; running tables and multipliers serve its training."""
+
+    def __init__(
+        self, inputs: Inputs, hidden_sizes: Sequence[int], code_size: int, sizes: Sequence[int], channels: Sequence[int]
+    ):
+        n_classes, *groups = sizes
+        super().__init__(inputs, hidden_sizes, code_size, n_classes, channels=channels)
+        self.head = WordHead(code_size, n_classes)  # type: ignore[assignment]
+        for number, size in enumerate(sizes):  # of the labels, then of every cell's groups
+            self.register_buffer(f"running{number}", torch.zeros(size, 2**code_size), persistent=False)
+        self.register_buffer("multipliers", torch.full((len(groups),), START), persistent=False)
+        self.register_buffer("rate", torch.zeros(()), persistent=False)
+
+    @torch.no_grad()
+    def run(self, number: int, tables: Tensor) -> Tensor:
+        """Blend the tables of a batch into the running ones and return those; what is absent keeps its table."""
+        old = self.get_buffer(f"running{number}")
+        present, started = (t.sum(-1, keepdim=True) > 0 for t in (tables, old))
+        new = torch.where(present, torch.where(started, torch.lerp(tables, old, BETA), tables), old)
+        old.copy_(new)
+        return new
+
+
+class ExactCodeClassifier(CodeClassifier):
+    """Train a code of at most 10 bits exactly: the most information about the label, within a limit on the leakage.
+
+    All 2^m words of a batch are one matrix product, so nothing is drawn in training. With N(y,t) the share of rows with
+    label y in word t and P_s(t) the share of group s in it, minimise
+
+        H(Y|T) + multiplier (leakage - limit),  H(Y|T) = -sum_yt N(y,t) log2 N(y,t)/N(t)
+
+    where the leakage is the largest total variation between two groups, (1/2) sum_t |P_s(t) - P_r(t)|, or I(T;S). The
+    multiplier rises while the leakage is above its limit and falls below it. The tables run over the batches, because
+    those of a few rows err. The decoder p(y|t) is counted on the training rows; no head is trained.
+
+    Parameters
+    ----------
+    limit : on the leakage of the training rows; what other rows show is for `certify` to bound
+    measure : "disparity", the total variation, or "information", in bits
+    release : "hard" releases 1[theta > 1/2]: a person has one code however often you ask for it, and `predict_proba` is
+        a function of it. "random" releases one draw
+    gradient : "exact", or "straight-through" one draw of each row
+
+    The other parameters are those of `CodeClassifier`.
+    """
+
+    limit: float = tunable(0.05, 0.005, 0.5, log=True, at_least=0, at_most=1)
+    code_size: int = setting(6, at_least=1, at_most=10, whole=True)
+    measure: str = setting("disparity", one_of=("disparity", "information"))
+    release: str = setting("hard", one_of=("hard", "random"))
+    gradient: str = setting("exact", one_of=("exact", "straight-through"))
+    learning_rate: float = tunable(3e-3, 1e-4, 1e-2, log=True, above=0)
+    max_epochs: int = setting(30, at_least=1, whole=True)
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "limit")
+    own_schedule: ClassVar[Schedule] = Schedule(
+        min_steps=1_000, learning_rate_decay="linear", validation_fraction=0.05, selection="last"
+    )
+
+    def build(self, inputs: Inputs, n_classes: int) -> ExactCodeNet:
+        cells = [size for size in self.group_sizes for _ in range(n_classes if self.condition_on_label else 1)]
+        return ExactCodeNet(inputs, self.hidden_sizes, self.code_size, [n_classes, *cells], self.channels)
+
+    def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
+        """Set the pace of the multipliers by the number of steps to come."""
+        each = -(-len(y) // self.batch_size)
+        net.rate.fill_(RISE / CLIP / (each * max(self.max_epochs, -(-self.training.min_steps // each))))
+
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        theta = net.theta(batch.x)
+        words = word_probabilities(theta if self.gradient == "exact" else draw_bits(theta, batch.noise))
+        labels = self._label_table(words, batch.y, batch.weight)
+        cross_entropy = -(labels * decoder(net.run(0, labels)).log()).sum() / LN2
+        total, multipliers, leakages = cross_entropy, net.multipliers.clone(), []
+        for i, (groups, _) in enumerate(batch.prepared):
+            tables = groups.row_weights @ words  # (groups, words)
+            leakage, slope = self._leakage(net.run(i + 1, tables), groups.prior)
+            total = total + multipliers[i] * (slope * tables).sum()
+            leakages.append(leakage)
+        if not leakages:
+            return {"total": total, "cross_entropy": cross_entropy}
+        found = torch.stack(leakages)
+        with torch.no_grad():
+            excess = (found - scalars["limit"]).clamp(-CLIP, CLIP) * (batch.weight.sum() > 0)  # of padding: none
+            moved = multipliers + net.rate * excess
+            net.multipliers.copy_(moved.clamp(min=0))
+        return {"total": total, "cross_entropy": cross_entropy, self.measure: found.amax(), "multiplier": moved.amax()}
+
+    def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the cross-entropy and the leakage of the random code on validation rows."""
+        words = word_probabilities(net.theta(batch.x))
+        labels, shares = self._label_table(words, batch.y, batch.weight), decoder(net.running0)
+        cross_entropy = -(labels * shares.log()).sum() / LN2
+        terms = {"total": cross_entropy, "cross_entropy": cross_entropy, "probabilities": words @ shares.mT}
+        found = [self._leakage(groups.row_weights @ words, groups.prior)[0] for groups, _ in batch.prepared]
+        return terms | ({self.measure: torch.stack(found).amax()} if found else {})
+
+    def complete(self, x: Tensor, y: Tensor, weight: Tensor) -> None:
+        """Count the decoder, p(y|t) of the words as they are released, half a row added to every count."""
+        labels = torch.full((len(self.classes_), 2**self.code_size), 0.5)
+        for rows in torch.arange(len(y)).split(COUNTED_ROWS):
+            theta = self.net_.theta(x[rows].to(self.device)).cpu()
+            labels += self._label_table(word_probabilities(self._as_released(theta)), y[rows], weight[rows])
+        self.net_.head.log_probabilities.copy_((labels / labels.sum(0)).log().mT)
+        self.net_.head.hard.fill_(self.is_hard)
+
+    @property
+    def is_hard(self) -> bool:
+        return self.release == "hard"
+
+    def code_probabilities(self, X: Any) -> np.ndarray:
+        """Return the probability that each released bit is 1: 0 or 1 of a hard code.  (n, code_size)"""
+        return self._by_rows(X, lambda net, x: self._released(net, x))
+
+    def probabilities(self, net: Any, x: Tensor) -> Tensor:
+        return net.expected(self._released(net, x), softmax)
+
+    def _released(self, net: Any, x: Tensor) -> Tensor:
+        if bool(net.head.hard) != self.is_hard:
+            problem = f"The decoder was counted for another release than {self.release!r}."
+            raise InputError(problem, remedy="Fit again with this release.")
+        return self._as_released(net.theta(x))
+
+    def _as_released(self, theta: Tensor) -> Tensor:
+        return (theta > 0.5).to(theta.dtype) if self.is_hard else theta
+
+    def _label_table(self, words: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        """Return how much weight each label has in each word, without the rows that have no label.  (classes, words)"""
+        member = y.unsqueeze(0) == torch.arange(len(self.classes_), device=y.device).unsqueeze(-1)
+        return (member * weight) @ words
+
+    def _leakage(self, tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+        return information_slope(tables, prior) if self.measure == "information" else disparity_slope(tables)
+
+
+def decoder(labels: Tensor) -> Tensor:
+    """Return p(y|t) from a table of p(y,t), with a little of p(y) in every word.  (classes, words)"""
+    smooth = labels + PRIOR_MASS * labels.sum(-1, keepdim=True).clamp(min=PRIOR_MASS)
+    return smooth / smooth.sum(0)
+
+
+@torch.no_grad()
+def disparity_slope(tables: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the largest total variation between two groups' tables (K, words), and a slope that lowers it.
+
+    The slope is that of a mean over pairs in which those that differ most count most, so that it does not jump from one
+    pair to the other. Groups without rows are left out.
+    """
+    first, second = torch.triu_indices(len(tables), len(tables), 1, device=tables.device)
+    apart, known = tables[first] - tables[second], tables.sum(-1) > 0
+    distance = apart.abs().sum(-1) / 2 * (known[first] & known[second])
+    slope = torch.softmax(SHARPNESS * distance, 0).unsqueeze(-1) * apart.sign() / 2
+    return distance.amax(0), torch.zeros_like(tables).index_add(0, first, slope).index_add(0, second, -slope)
+
+
+@torch.no_grad()
+def information_slope(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+    """Return I(T;S) of the groups' tables (K, words), in bits, and its slope."""
+    _, _, log_ratio = mixture_divergence(tables, prior)
+    return table_information(tables, prior), prior.unsqueeze(-1) * log_ratio / LN2
