@@ -9,6 +9,7 @@ from fairbits.rivals.other_libraries import (
     ThresholdOptimizerClassifier,
 )
 from fairbits.rivals.posterior_rule import PosteriorRule
+from fairbits.rivals.programme_code import LinearProgrammeCode
 
 __all__ = [
     "AIF360LFRClassifier",
@@ -16,6 +17,7 @@ __all__ = [
     "ComparedClassifier",
     "ExponentiatedGradientClassifier",
     "FairlearnAdversarialClassifier",
+    "LinearProgrammeCode",
     "PosteriorRule",
     "ThresholdOptimizerClassifier",
 ]
