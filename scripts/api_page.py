@@ -26,7 +26,8 @@ MODULES = {  # in reading order; a name stands where it is first met
     "fairbits.certificate": "Parts of a certificate: [certificate.md](certificate.md).",
     "fairbits.auditing": "Parts of an audit.",
     "fairbits.lab.tuning": "A search for settings; `pip install 'fairbits[experiments]'`.",
-    "fairbits.rivals": "Other libraries' methods under the same calls; `pip install 'fairbits[compare]'`.",
+    "fairbits.rivals": "Rules on posteriors, and other libraries' methods under the same calls; these need "
+    "`pip install 'fairbits[compare]'`.",
 }
 LONGEST_DEFAULT, LONGEST_CALL = 16, 80
 

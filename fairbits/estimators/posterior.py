@@ -88,7 +88,8 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         known = {"sensitive_features": sensitive_features} if self.encode_sensitive else {}
         self.table_encoder_ = TableEncoder(encode_sensitive=self.encode_sensitive).fit(X, **known)
         self.n_features_in_ = self.table_encoder_.n_features_in_
-        self.group_encoder_, targets = None, number[:, None]
+        self.group_encoder_: Any = None
+        targets = number[:, None]
         if sensitive_features is not None:
             self.group_encoder_ = new_group_encoder(self.groups).fit(sensitive_features, n_rows=len(labels))
             targets = np.column_stack([number, self.group_encoder_.transform(sensitive_features)])
@@ -106,6 +107,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
             self.models_.append(models)
             out_of_fold.append(held)
         estimates = np.hstack(out_of_fold)
+        self.blends_ = self._blends(estimates, targets, weight)
         self.mean_, self.scale_ = estimates.mean(0), np.maximum(estimates.std(0), SMALLEST)
         return self._beside_columns(estimates, X, sensitive_features)
 
@@ -115,6 +117,36 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         pairs = zip(self.learners_, self.models_, strict=True)
         found = [self._log_ratios(learner, m, self._view(X, sensitive_features, learner)) for learner, m in pairs]
         return self._beside_columns(np.hstack(found), X, sensitive_features)
+
+    def posterior(self, features: Any, *, column: int = 0) -> np.ndarray:
+        """Return p(y,s|x) of rows, given what `fit_transform` or `transform` made of them.  (n, C, K)
+
+        A logistic regression, fitted to the estimates of models that have not seen the rows, weighs the learners. So
+        the posterior of what `fit_transform` returned is out of fold up to these few weights.
+
+        Parameters
+        ----------
+        features : (n, features) as returned by this encoder
+        column : which of several sensitive columns, where `groups` takes each on its own
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X, s = rng.normal(size=(200, 3)), rng.choice(["a", "b"], 200)
+        >>> encoder = PosteriorEncoder(columns=False)
+        >>> joint = encoder.posterior(encoder.fit_transform(X, X[:, 0] > 0, sensitive_features=s))
+        >>> p_label, p_group = joint.sum(2), joint.sum(1)
+        """
+        check_is_fitted(self)
+        scaled = np.asarray(features, dtype=np.float64)[:, : len(self.mean_)]
+        of_label, *of_groups = self._ratios_by_target(scaled * self.scale_ + self.mean_)
+        if not of_groups:
+            problem = "A FrozenEstimator knows the label only, so there is no estimate of the groups."
+            raise InputError(problem, remedy="Pass another classifier beside it.")
+        label = self.blends_[0].predict_proba(of_label)  # (n, C)
+        model, given = self.blends_[1 + column], of_groups[column]
+        groups = [model.predict_proba(given[..., y]) for y in range(len(self.classes_))]  # (n, K) each
+        return label[:, :, None] * np.stack(groups, 1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the estimates by learner, class or group, and label; then the encoded columns."""
@@ -191,6 +223,27 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
     def _estimated_groups(self, models: list[Any]) -> list[list[str]]:
         """Return the names of the groups that each of these models estimates."""
         return self.group_encoder_.names_ if models and self.group_encoder_ is not None else []
+
+    def _ratios_by_target(self, estimates: np.ndarray) -> list[np.ndarray]:
+        """Return all learners' ratios of the label (n, ratios), then of each column's groups (n, ratios, C)."""
+        n, classes, groups = len(estimates), len(self.classes_), self._estimated_groups(self.models_)
+        parts: list[list[np.ndarray]] = [[] for _ in range(1 + len(groups))]
+        place = 0
+        for models in self.models_:
+            widths = [classes - 1, *((len(names) - 1) * classes for names in groups)]
+            for target, width in enumerate(widths[: len(models)]):
+                parts[target].append(estimates[:, place : place + width])
+                place += width
+        label, *given = (np.hstack(part) for part in parts if part)
+        return [label, *(ratios.reshape(n, -1, classes) for ratios in given)]
+
+    def _blends(self, estimates: np.ndarray, targets: np.ndarray, weight: Any) -> list[LogisticRegression]:
+        """Fit a logistic regression of the label, and of each column's group given the label, to learners' ratios."""
+        label, *groups = self._ratios_by_target(estimates)
+        rows = np.arange(len(targets))
+        seen = [label, *(ratios[rows, :, targets[:, 0]] for ratios in groups)]
+        blend = LogisticRegression(max_iter=1_000)
+        return [clone(blend).fit(x, target, weight) for x, target in zip(seen, targets.T, strict=False)]
 
     def _beside_columns(self, estimates: np.ndarray, X: Any, sensitive_features: Any) -> np.ndarray:
         scaled = ((estimates - self.mean_) / self.scale_).astype(np.float32)

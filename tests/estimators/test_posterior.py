@@ -116,3 +116,55 @@ def test_a_constant_column_is_no_trouble():
     _, y, s, _ = population(100)
     found = PosteriorEncoder(LINEAR, columns=False).fit_transform(np.eye(2)[y], y, sensitive_features=s)
     assert np.isfinite(found).all()
+
+
+def joint_truth(truth):
+    """Return p(y, s | x) of the population above.  (n, 2, 2)"""
+    of_label, *of_group = 1 / (1 + np.exp(-truth.T))
+    label, group = np.stack([1 - of_label, of_label], 1), np.stack(of_group, 1)
+    return label[:, :, None] * np.stack([1 - group, group], 2)
+
+
+@pytest.mark.parametrize("columns", [True, False])
+def test_the_joint_posterior_is_the_populations(columns):
+    x, y, s, truth = population(10_000)
+    encoder = PosteriorEncoder(LINEAR, columns=columns)
+    held = encoder.posterior(encoder.fit_transform(x, y, sensitive_features=s))
+    np.testing.assert_allclose(held.sum((1, 2)), 1)
+    assert np.abs(held - joint_truth(truth)).max() < 0.05
+    new, _, _, truth = population(1_000, seed=1)
+    assert np.abs(encoder.posterior(encoder.transform(new)) - joint_truth(truth)).max() < 0.05
+
+
+def test_noise_has_no_posterior():
+    """A forest knows its own rows by heart; the posterior of other rows is the share of each class and group."""
+    rng = np.random.default_rng(0)
+    X, y, s = rng.normal(size=(600, 5)), rng.integers(0, 2, 600), rng.integers(0, 2, 600)
+    encoder = PosteriorEncoder(RandomForestClassifier(20, random_state=0), columns=False)
+    held = encoder.posterior(encoder.fit_transform(X, y, sensitive_features=s))
+    assert np.abs(held.sum(2)[:, 1] - y.mean()).mean() < 0.05
+    assert abs(roc_auc_score(y, held.sum(2)[:, 1]) - 0.5) < 0.08
+
+
+def test_the_posterior_of_three_classes_and_each_of_two_columns():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(900, 2)), rng.integers(0, 3, 900)
+    s = pd.DataFrame({"sex": (X[:, 0] > 0).astype(int), "job": rng.choice(list("abcd"), 900)})
+    encoder = PosteriorEncoder([LINEAR, RandomForestClassifier(20, random_state=0)], groups="each")
+    features = encoder.fit_transform(X, y, sensitive_features=s)
+    sex, job = (encoder.posterior(features, column=column) for column in (0, 1))
+    assert (sex.shape, job.shape) == ((900, 3, 2), (900, 3, 4))
+    np.testing.assert_allclose(sex.sum(2), job.sum(2))
+    assert roc_auc_score(s["sex"], sex.sum(1)[:, 1]) > 0.99
+
+
+def test_a_posterior_needs_a_learner_of_the_groups():
+    x, y, s, _ = population(600)
+    known = LogisticRegression().fit(*population(5_000, seed=2)[:2])
+    encoder = PosteriorEncoder(FrozenEstimator(known), columns=False)
+    features = encoder.fit_transform(x, y, sensitive_features=s)
+    with pytest.raises(InputError, match="knows the label only"):
+        encoder.posterior(features)
+    beside = PosteriorEncoder([FrozenEstimator(known), LINEAR], columns=False)
+    joint = beside.posterior(beside.fit_transform(x, y, sensitive_features=s))
+    assert joint.shape == (600, 2, 2)

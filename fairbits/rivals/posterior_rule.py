@@ -1,0 +1,84 @@
+"""What the rules on estimated posteriors share: fitting p(y,s|x), and reading rows, labels and groups."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fairbits.encoding import GroupEncoder
+from fairbits.errors import InputError
+from fairbits.estimators.fitting import fit_seed
+from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.settings import check_settings, setting
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PosteriorRule(ClassifierMixin, BaseEstimator):
+    """Base of the rules; a rule is chosen (`choose`) by the training rows' posteriors, estimated out of fold.
+
+    Parameters
+    ----------
+    limit : largest disparity that the rule may have on the training rows
+    estimators, cv : as in `PosteriorEncoder`
+    groups : several sensitive columns form their "intersection"; or a `GroupEncoder` of intersections
+    random_state : seed of the folds; None takes a fresh one from the operating system
+    """
+
+    limit: float = setting(0.05, at_least=0, at_most=1)
+    estimators: Any = "default"
+    cv: int = setting(5, at_least=2, whole=True)
+    groups: str | GroupEncoder = "intersection"
+    random_state: Any = None
+
+    def choose(self, joint: np.ndarray, y: np.ndarray, s: np.ndarray) -> None:
+        """Choose the rule by rows with posteriors p(y,s|x) (n, C, K), labels and groups as numbers (n,)."""
+        raise NotImplementedError(f"{type(self).__name__} does not define how it chooses.")
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Self:
+        """Fit to rows X with labels y.
+
+        Parameters
+        ----------
+        X : (n, features) table, mixed or of numbers
+        y : (n,) labels
+        sensitive_features : one or several columns (array, pandas, polars); needed here only, never for predictions
+        """
+        check_settings(self)
+        self.check_labels(np.unique(np.asarray(y)))
+        seed = fit_seed(self.random_state)
+        encoder = PosteriorEncoder(self.estimators, cv=self.cv, columns=False, groups=self.groups, random_state=seed)
+        features = encoder.fit_transform(X, y, sensitive_features=sensitive_features)
+        if len(encoder.group_encoder_.names_) > 1:
+            problem = f"{type(self).__name__} takes the intersections of several sensitive columns."
+            raise InputError(problem, remedy="Use groups='intersection', or pass one column.")
+        s = encoder.group_encoder_.transform(sensitive_features)[:, 0]
+        self.choose(encoder.posterior(features), np.searchsorted(encoder.classes_, np.asarray(y)), s)
+        self.encoder_, self.group_encoder_ = encoder, encoder.group_encoder_
+        self.classes_, self.n_features_in_ = encoder.classes_, encoder.n_features_in_
+        return self
+
+    def check_labels(self, classes: np.ndarray) -> None:
+        """Raise if the rule cannot predict these classes."""
+        if len(classes) < 2:
+            raise InputError(f"y has only one class, {classes.tolist()}.", remedy="Pass rows of at least two classes.")
+
+    def posterior(self, X: Any) -> np.ndarray:
+        """Return the estimates of p(y,s|x): for audits, not for release.  (n, C, K)"""
+        check_is_fitted(self, "encoder_")
+        return self.encoder_.posterior(self.encoder_.transform(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row."""
+        best = self.predict_proba(X).argmax(1)
+        return self.classes_[best]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class of `classes_`, one row per row of X."""
+        raise NotImplementedError(f"{type(self).__name__} does not define how it predicts.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
