@@ -31,8 +31,8 @@ class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     limit : on the disparity, the largest difference between two groups in how often they get a decision, 0 to 1
-    code_size : bits per row, at most 10; None takes 6, and 4 where there are under 10,000 rows: the more words, the more
-        of a disparity shows by chance
+    code_size : bits per row, at most 10; None takes 6, or 4 for under 10,000 rows: the more words, the larger the
+        disparity that shows by chance
     condition_on_label : limit the disparity among rows of the same label (equalised odds)
     release : "hard", a row always has the same code, or "random", every call draws it
     estimators : the classifiers that estimate p(y,s|x), see `PosteriorEncoder`
