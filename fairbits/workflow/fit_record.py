@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from fairbits.certificate.releasing import fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.information import information_sandwich, neuronwise_information, share_entropy
 from fairbits.report.page import FORMAT
 from fairbits.storage import versions
+from fairbits.tables.fitted_model import table_columns, table_encoder
 from fairbits.tables.task import Task
 from fairbits.workflow.fit_task import Fit, FitOptions
 
@@ -24,9 +26,8 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str, *, fewest
 
     The scores of groups of fewer rows than `fewest_shown` are left out: they would show single people.
     """
-    encoder, method = fit.model[:-1], fit.model[-1]
     X, y, s = task.part(fit.test)
-    Z = encoder.transform(X)
+    method, Z = fitted_code(fit.model, X, s)
     groups = {name: GroupEncoder(min_group_size=1).fit(task.s[[name]]) for name in task.s}
     numbers = {name: groups[name].transform(s[[name]])[:, 0] for name in groups}
     theta = torch.from_numpy(method.code_probabilities(Z))
@@ -39,8 +40,8 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str, *, fewest
         for i, group in enumerate(groups[name].names_[0])
     ]
     # What recognises the whole table if it comes back to certify the fit; it recognises no single row.
-    pieces = [task.X.iloc[i : i + PIECE] for i in range(0, len(task.X), PIECE)]
-    hashes = [row_hashes(np.asarray(encoder.transform(piece))) for piece in pieces]
+    pieces = (task.part(np.arange(i, min(i + PIECE, len(task.y)))) for i in range(0, len(task.y), PIECE))
+    hashes = [row_hashes(table_columns(fit.model, fitted_code(fit.model, X, s)[1])) for X, _, s in pieces]
     return {
         "format": FORMAT,
         "source": source,
@@ -53,11 +54,17 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str, *, fewest
             "group_sizes": task.group_sizes,
             "bins": task.bins,
             "rows": fit.rows,
-            "columns": encoder[0].describe().splitlines(),
+            "columns": table_encoder(fit.model).describe().splitlines(),
             "notes": task.notes,
         },
         "asked": asdict(options),
-        "method": {"name": type(method).__name__, "gamma": method.gamma, "code_size": method.code_size},
+        "method": {
+            "name": type(method).__name__,
+            "varied": fit.varied,
+            "value": getattr(method, fit.varied),
+            "code_size": method.code_size,
+            "hard": method.is_hard,
+        },
         "certified": fit.certified,
         "refusal": fit.refusal,
         "certificate": fit.certificate.to_dict(),
@@ -68,14 +75,14 @@ def fit_record(fit: Fit, task: Task, options: FitOptions, source: str, *, fewest
         "scores_by_group": [found for found in counts if sum(found["counts"]) >= fewest_shown],
         "history": method.history_,
         "best_epoch": method.best_epoch_,
-        "plane": fit.plane,
+        "front": fit.front,
         "concerns": fit.concerns,
         "made": {"date": datetime.date.today().isoformat(), **versions()},
     }
 
 
 def _bits(name: str, role: str, theta: torch.Tensor, number: np.ndarray) -> dict[str, Any]:
-    """Return what one draw reveals about a column on the test rows, in bits.
+    """Return what the code, or one draw of a random one, reveals about a column on the test rows, in bits.
 
     For `each` bit and for the whole code: `joint` is above the population's value on average, `lower` below it.
     """
