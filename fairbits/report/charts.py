@@ -31,7 +31,7 @@ PALE, DARK = "#e9f1fa", "#0b3c6f"  # ends of the heat map
 ON_PALE, ON_DARK = "#000000", "#ffffff"
 SWITCH = 0.67  # of the way from pale to dark, letters become white
 CIRCLE = "M0,-1A1,1 0 1 1 0,1A1,1 0 1 1 0,-1Z"
-SQUARE, DOWNWARD = "M-.9,-.9H.9V.9H-.9Z", "M0,1.1L1.1,-.9H-1.1Z"
+SQUARE = "M-.9,-.9H.9V.9H-.9Z"
 RIGHTWARD, LEFTWARD = "M-.9,-1.1L1.1,0L-.9,1.1Z", "M.9,-1.1L-1.1,0L.9,1.1Z"
 CROSS = "M-1,-.35H-.35V-1H.35V-.35H1V.35H.35V1H-.35V.35H-1Z"
 LOOK = json.loads((Path(__file__).parent / "look.json").read_text(encoding="utf-8"))
@@ -102,11 +102,9 @@ def tradeoff_marks(
     *kinds, line = keys
     tips, marks = _tooltip(*fields), _by_key("kind", tuple(kinds))
     dashes = [int(length) for length in line.dash.split()]
-    lines = base.transform_filter("datum.path").mark_line(strokeWidth=1.5, opacity=0.55)
     ring = base.transform_filter("datum.place == place").mark_point(size=340, strokeWidth=2.5, opacity=1)
     layers = [
         best.mark_line(strokeWidth=2, color=line.colour, strokeDash=dashes, clip=True).encode(order="disparity:Q"),
-        lines.encode(marks[0], order="strength:Q"),
         base.mark_point(filled=True, size=80, opacity=1).encode(*marks, tooltip=tips),
         base.transform_filter("datum.chosen").mark_text(dy=-20, fontWeight="bold", text="chosen"),
         ring.encode(color=alt.value(TEXT), tooltip=tips),

@@ -17,7 +17,6 @@ MARKS = {
     OWN: (draw.BLUE, draw.CIRCLE),
     "unprotected": (draw.PINK, draw.SQUARE),
     "logistic regression": (draw.OCHRE, draw.CROSS),
-    "constant": (draw.GREY, draw.DOWNWARD),
 }
 FRONT_KEY = Key("best possible, an estimate", draw.GREEN, dash="6 3")
 ATTACK_KEYS = (
@@ -104,11 +103,12 @@ def frontier(record: Record) -> Section:
     if not path:
         return section("frontier")
     start = {point["chosen"]: point["place"] for point in path}[True]
-    kinds = {p["kind"]: MARKS.get(p["method"], (draw.GREY, draw.CROSS)) for p in points}
+    shown = [point for point in points if point["method"] != "constant"]  # far below, it would flatten the rest
+    kinds = {p["kind"]: MARKS.get(p["method"], (draw.GREY, draw.CROSS)) for p in shown}
     keys = tuple(Key(kind, *mark) for kind, mark in kinds.items())
     limit = (record.get("asked") or {}).get("max_disparity")
     front, varied = record.get("front") or [], record["method"]["varied"]
-    spec = draw.tradeoff_marks(points, front, texts["fields"], (*keys, FRONT_KEY), start, limit)
+    spec = draw.tradeoff_marks(shown, front, texts["fields"], (*keys, FRONT_KEY), start, limit)
     best = [{"model": FRONT_KEY.label, "value": "", "leakage": None, **point} for point in front]
     numbers = _number_table(f"Scores on the test rows; for fairbits, of {release}", texts["fields"], [*points, *best])
     words = texts["words"].format(models=len(points), **path[start])
@@ -128,7 +128,7 @@ def _points(record: Record) -> list[dict[str, Any]]:
         scores, value, name = model["scores"], model["value"], known_as(model["name"])
         one_draw, chosen = "one_draw_" * ("one_draw_auc" in scores), bool(model.get("chosen"))
         point = {"method": model["name"], "kind": name, "model": name + " (chosen)" * chosen, "chosen": chosen}
-        point |= {"strength": value, "value": "none" if value is None else f"{value:g}", "path": value is not None}
+        point |= {"strength": value, "value": "none" if value is None else f"{value:g}"}
         point |= {"accuracy": scores[f"{one_draw}accuracy"], "auc": scores[f"{one_draw}auc"]}
         found.append(point | {"disparity": scores["disparity"], "leakage": scores.get("information")})
     found.sort(key=lambda p: ([*MARKS, p["method"]].index(p["method"]), p["strength"] or 0))
@@ -183,7 +183,8 @@ def _attack_chart(number: int, adversary: dict[str, Any], probes: list[dict[str,
     notes = (*said, TEXTS["attacks"]["p_value"])
     numbers = Table("", f"Attacks on {name}", ATTACK_HEAD, tuple(rows), notes)
     spec = draw.attack_intervals(marks, proved, guessing)
-    return Chart(f"attacks-chart-{number}", title, words, spec, numbers, ATTACK_KEYS)
+    keys = ATTACK_KEYS if len({p["view"] for p in probes}) > 1 else (ATTACK_KEYS[0], *ATTACK_KEYS[2:])
+    return Chart(f"attacks-chart-{number}", title, words, spec, numbers, keys)
 
 
 def guarantee(record: Record) -> Section:

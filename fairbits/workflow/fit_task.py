@@ -34,7 +34,6 @@ GAMMAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # to compare a fixed one with
 RANDOM_CODE = {"code_size": 12, "max_epochs": 40}  # unless the user says otherwise
 STEPS = ("training", "references", "audit", "front")
 OnStep = Callable[[int, int, str, float], None]  # (steps done, all steps, name of this one, share of it that is done)
-Rows = dict[str, np.ndarray]  # of training, calibration and test
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,8 +119,7 @@ def fit_task(
 
     rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=SEED)
     train, held = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=SEED)
-    parts = {"train": train, "calibration": held, "test": test}
-    _check_parts(task, parts)
+    _check_parts(task, {"training": train, "calibration": held, "test": test})
     method = options.pipeline(task.groups)
     with warnings.catch_warnings(record=True) as caught, step("training"):
         warnings.simplefilter("always")
@@ -155,7 +153,7 @@ def fit_task(
     names = chosen.model[0].get_feature_names_out()
     words = dict.fromkeys(_concern(warning, names) for warning in concerns if isinstance(warning, InputWarning))
     known = {"audit": found, "alternatives": scored, "front": front, "test": test, "concerns": [*words]}
-    return Fit(**vars(chosen), **known, rows={name: len(part) for name, part in parts.items()})
+    return Fit(**vars(chosen), **known, rows={"train": len(train), "calibration": len(held), "test": len(test)})
 
 
 def _concern(warning: Any, names: np.ndarray) -> str:
@@ -164,7 +162,7 @@ def _concern(warning: Any, names: np.ndarray) -> str:
     return named.sub(lambda found: f"column {str(names[int(found[1])])!r}", worded(warning))
 
 
-def _check_parts(task: Task, parts: Rows) -> None:
+def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
     """Raise before a long training if a part of the rows lacks a class or a group."""
     columns = {f"the label {task.label}": task.y, **{str(name): task.s[name].to_numpy() for name in task.s}}
     for name, values in columns.items():
