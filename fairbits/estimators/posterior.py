@@ -23,7 +23,7 @@ BOOSTED_ROWS = 1_500  # with fewer, boosted trees add more noise than they see
 SMALLEST = 1e-6  # probability, before its logarithm is taken
 
 
-class _Learner(NamedTuple):
+class Learner(NamedTuple):
     """A classifier and the form in which it sees the rows: as "numbers", as "levels" for trees, or as they are."""
 
     name: str
@@ -162,14 +162,14 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         names += list(encoder.get_feature_names_out()) if self.columns else encoder.sensitive_names
         return np.array(names, dtype=object)
 
-    def _learners(self, n_rows: int) -> list[_Learner]:
+    def _learners(self, n_rows: int) -> list[Learner]:
         if isinstance(self.estimators, str) and self.estimators == "default":
-            linear = _Learner("linear", LogisticRegression(max_iter=1_000), "numbers")
+            linear = Learner("linear", LogisticRegression(max_iter=1_000), "numbers")
             kinds = [feature.kind for feature in self.table_encoder_.features_ if feature is not None]
             kinds += ["category"] * len(self.table_encoder_.sensitive_names)
             categories = [place for place, kind in enumerate(kinds) if kind == "category"]
             trees = HistGradientBoostingClassifier(categorical_features=categories, early_stopping=False)
-            return [linear, _Learner("boosted", trees, "levels")] if n_rows >= BOOSTED_ROWS else [linear]
+            return [linear, Learner("boosted", trees, "levels")] if n_rows >= BOOSTED_ROWS else [linear]
         several = self.estimators if isinstance(self.estimators, Sequence) else [self.estimators]
         for classifier in several:
             if not hasattr(classifier, "predict_proba"):
@@ -177,9 +177,9 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
                     f"{classifier!r} has no predict_proba, so it cannot estimate probabilities.",
                     remedy="Wrap it in sklearn.calibration.CalibratedClassifierCV, or pass another classifier.",
                 )
-        return [_Learner(f"{type(c).__name__}{i}", c) for i, c in enumerate(several)]
+        return [Learner(f"{type(c).__name__}{i}", c) for i, c in enumerate(several)]
 
-    def _view(self, X: Any, sensitive_features: Any, learner: _Learner) -> Any:
+    def _view(self, X: Any, sensitive_features: Any, learner: Learner) -> Any:
         """Return the rows in the form that a learner sees, beside their groups where it may know them."""
         encoder = self.table_encoder_
         known = {"sensitive_features": sensitive_features} if self.encode_sensitive else {}
@@ -196,7 +196,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         folds = StratifiedKFold(self.cv, shuffle=True, random_state=self.random_state)
         return list(folds.split(cells, cells))
 
-    def _models(self, learner: _Learner, view: Any, targets: np.ndarray, weight: Any, rows: np.ndarray) -> list[Any]:
+    def _models(self, learner: Learner, view: Any, targets: np.ndarray, weight: Any, rows: np.ndarray) -> list[Any]:
         """Fit a classifier of the label, and for each sensitive column one of the group, which also sees the label."""
         if isinstance(learner.classifier, FrozenEstimator):
             return [learner.classifier]
@@ -208,7 +208,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         models = [clone(learner.classifier).fit(seen, label, **options)]
         return models + [clone(learner.classifier).fit(told, group, **options) for group in groups]
 
-    def _log_ratios(self, learner: _Learner, models: list[Any], view: Any) -> np.ndarray:
+    def _log_ratios(self, learner: Learner, models: list[Any], view: Any) -> np.ndarray:
         """Return log p / p of the first, of the classes and then of each column's groups, given each label."""
         of_label, *of_groups = models
         known = of_label.classes_  # numbers of the classes, unless somebody else fitted it

@@ -1,4 +1,4 @@
-"""What model.json holds: each class checks one part of it and builds what it describes.
+"""What model.json holds of encoders and methods: each class checks one part of it and builds what it describes.
 
 The checks limit names, types and sizes, so that a few bytes in a file cannot ask for much memory; settings are checked
 by the objects that have them.
@@ -7,23 +7,19 @@ by the objects that have them.
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 from pydantic import BaseModel, ConfigDict, Field
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from torch import Tensor
 
 import fairbits
-from fairbits.certificate import Certificate
 from fairbits.encoding import GroupEncoder, SeenRows, TableEncoder
 from fairbits.encoding.columns import Feature
 from fairbits.encoding.group_encoder import SensitiveColumn
-from fairbits.estimators import CertifiedClassifier, InvariantClassifier, Schedule
+from fairbits.estimators import InvariantClassifier, Schedule
 from fairbits.modelfile.sealed_folder import need
 from fairbits.settings import check_settings
 
@@ -42,7 +38,13 @@ Scalar = bool | Whole | float | str
 Setting = Scalar | Annotated[list[Size], Field(max_length=256)] | None
 Term = Count | Annotated[float, Field(strict=False, allow_inf_nan=True)]  # "nan" and "inf" are texts in the file
 Output = Literal["default", "pandas", "polars"] | None  # of scikit-learn's set_output
-ReadWeights = Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # from tensors without numbers to those of the file
+
+
+class OtherFiles(NamedTuple):
+    """What a model has beside model.json, read when a part of it asks for its own."""
+
+    weights: Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # from tensors without numbers to those of the file
+    models: Callable[[], Any]  # those of scikit-learn
 
 
 def known_method(name: str) -> Any:
@@ -64,34 +66,6 @@ class State(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class TableState(State):
-    kind: Literal["table"]
-    parameters: dict[str, Scalar | None]
-    feature_names_in: list[str] | None
-    features: Annotated[list[Annotated[Feature, Field(discriminator="kind")] | None], Field(min_length=1)]
-    dropped: dict[str, str]
-    output: Output
-
-    def build(self, _: ReadWeights) -> TableEncoder:
-        need(self.parameters.get("dtype") in ("float32", "float64"), "the dtype is neither float32 nor float64")
-        names, features = self.feature_names_in, self.features
-        names = [f"x{i}" for i in range(len(features))] if names is None else names
-        need(len(names) == len(features), f"{len(names)} feature names for {len(features)} features")
-        without = {name for name, feature in zip(names, features, strict=True) if feature is None}
-        need(without == set(self.dropped), "the dropped columns are not those without a feature")
-        pairs = zip(names, features, strict=True)
-        length = sum(len(name) * (len(getattr(feature, "categories", ())) + 2) for name, feature in pairs)
-        need(length <= MAX_TEXT, "the names of the encoded columns would be too long")
-        encoder: Any = TableEncoder(**{**self.parameters, "dtype": getattr(np, str(self.parameters["dtype"]))})
-        check_settings(encoder)
-        encoder.features_, encoder.dropped_, encoder.n_features_in_ = features, self.dropped, len(features)
-        encoder.group_encoder_ = None
-        if self.feature_names_in is not None:
-            encoder.feature_names_in_ = np.array(names, dtype=object)
-        encoder.check_outputs()
-        return encoder.set_output(transform=self.output)
-
-
 class GroupsState(State):
     kind: Literal["groups"]
     parameters: GroupEncoder
@@ -99,7 +73,7 @@ class GroupsState(State):
     cells: list[Count] | None
     sizes: list[list[Count]]
 
-    def build(self, _: ReadWeights) -> GroupEncoder:
+    def build(self, _: OtherFiles) -> GroupEncoder:
         shape, cells = [len(level.labels) for level in self.levels], self.cells
         need(len({level.name for level in self.levels}) == len(shape), "two sensitive columns have the same name")
         for level, n in zip(self.levels, shape, strict=True):
@@ -125,6 +99,40 @@ class GroupsState(State):
         encoder.levels_, encoder.sizes_ = self.levels, self.sizes
         encoder.cells_ = None if cells is None else np.array(cells, dtype=np.int64)
         return encoder
+
+
+class TableState(State):
+    kind: Literal["table"]
+    parameters: dict[str, Scalar | None]
+    feature_names_in: list[str] | None
+    features: Annotated[list[Annotated[Feature, Field(discriminator="kind")] | None], Field(min_length=1)]
+    dropped: dict[str, str]
+    groups: GroupsState | None = None  # among the inputs
+    output: Output
+
+    def build(self, files: OtherFiles) -> TableEncoder:
+        need(self.parameters.get("dtype") in ("float32", "float64"), "the dtype is neither float32 nor float64")
+        names, features = self.feature_names_in, self.features
+        names = [f"x{i}" for i in range(len(features))] if names is None else names
+        need(len(names) == len(features), f"{len(names)} feature names for {len(features)} features")
+        without = {name for name, feature in zip(names, features, strict=True) if feature is None}
+        need(without == set(self.dropped), "the dropped columns are not those without a feature")
+        pairs = zip(names, features, strict=True)
+        length = sum(len(name) * (len(getattr(feature, "categories", ())) + 2) for name, feature in pairs)
+        levels = [] if self.groups is None else self.groups.levels
+        length += sum((len(level.name) + 16) * len(level.labels) for level in levels)
+        need(length <= MAX_TEXT, "the names of the encoded columns would be too long")
+        encoder: Any = TableEncoder(**{**self.parameters, "dtype": getattr(np, str(self.parameters["dtype"]))})
+        check_settings(encoder)
+        encoder.features_, encoder.dropped_, encoder.n_features_in_ = features, self.dropped, len(features)
+        encoder.group_encoder_ = None if self.groups is None else self.groups.build(files)
+        found = None if self.groups is None else self.groups.parameters.groups
+        known = found == ("each" if encoder.encode_sensitive else None)
+        need(known, "groups='each' are for encode_sensitive=True, and needed there")
+        if self.feature_names_in is not None:
+            encoder.feature_names_in_ = np.array(names, dtype=object)
+        encoder.check_outputs()
+        return encoder.set_output(transform=self.output)
 
 
 class LabelState(State):
@@ -157,7 +165,7 @@ class MethodState(State):
     best_epoch: Count
     output: Output
 
-    def build(self, read_weights: ReadWeights) -> InvariantClassifier:
+    def build(self, files: OtherFiles) -> InvariantClassifier:
         """Return the fitted method; memory for weights is taken after they are known to be the network's."""
         shape, names, history = self.input_shape, self.feature_names_in, self.history
         need(len(shape) in (1, 3), f"input_shape {shape[:9]} is neither that of a row nor that of an image")
@@ -174,13 +182,13 @@ class MethodState(State):
         model.n_features_in_, model.n_iter_ = shape[0], history[-1]["epoch"] + 1
         model.training_rows_, model.has_unlabelled_ = SeenRows(fingerprint=self.fingerprint), False  # training asks
         model.classes_ = self.classes.build()
-        model.group_encoder_ = None if self.groups is None else self.groups.build(read_weights)
+        model.group_encoder_ = None if self.groups is None else self.groups.build(files)
         model.groups_ = [] if model.group_encoder_ is None else model.group_encoder_.names_
         columns, classes = len(model.groups_), len(model.classes_)  # training may keep a part of the network for each
         need(columns * classes <= 2**15, f"{classes} classes and {columns} columns are too many")
         with torch.device("meta"):  # shapes alone
             net = model.build(shape[0] if len(shape) == 1 else shape, classes)
-        net.load_state_dict(read_weights(net.state_dict()), strict=True, assign=True)
+        net.load_state_dict(files.weights(net.state_dict()), strict=True, assign=True)
         for module in net.modules():
             for name, buffer in module.named_buffers(recurse=False):
                 if buffer.is_meta:  # only training needs it
@@ -219,74 +227,3 @@ def with_settings(name: str, settings: dict[str, Any]) -> Any:
     model = method(**{**settings, **tuples, **parts})
     check_settings(model)
     return model
-
-
-class StepState(State):
-    name: Annotated[str, Field(min_length=1)]
-    model: TableState | MethodState = Field(discriminator="kind")
-
-
-class PipelineState(State):
-    kind: Literal["pipeline"]
-    steps: Annotated[list[StepState], Field(min_length=1, max_length=16)]
-
-    def build(self, read_weights: ReadWeights) -> Pipeline:
-        kinds, names = [step.model.kind for step in self.steps], {step.name for step in self.steps}
-        whole = kinds == ["table"] * (len(kinds) - 1) + ["method"]
-        need(whole, f"a pipeline of {kinds} does not consist of table encoders and a method at the end")
-        good = len(names) == len(kinds) and not any("__" in name for name in names)
-        need(good, "the names of the steps must differ and hold no '__'")
-        steps = [(step.name, step.model.build(read_weights)) for step in self.steps]
-        for (_, encoder), (name, step) in pairwise(steps):
-            width, needed = len(encoder.get_feature_names_out()), step.n_features_in_
-            need(width == needed, f"step {name[:80]!r} takes {needed} columns and is given {width}")
-        return Pipeline(steps)
-
-
-class TemplateState(State):
-    """What differs between the estimator that a certified classifier was given and the model it chose."""
-
-    step: str | None  # the name of the method in the pipeline
-    gamma: Gamma
-
-
-class CertifiedState(State):
-    kind: Literal["certified"]
-    max_disparity: Share | None
-    max_information: Share | None
-    confidence: Share
-    calibration_fraction: Share
-    gammas: Annotated[tuple[Gamma, ...], Field(min_length=1)]
-    template: TemplateState | None
-    chosen: MethodState | PipelineState = Field(discriminator="kind")
-    certificate: Certificate
-    path: list[dict[str, bool | Whole | float]]
-    output: Output
-
-    def build(self, read_weights: ReadWeights) -> CertifiedClassifier:
-        draws, eps = (self.certificate.release.get(name) for name in ("draws", "eps"))
-        need(isinstance(draws, int) and draws > 0, "the release of a certificate needs a number of draws")
-        need(isinstance(eps, (int, float)) and 0 <= eps < 0.5, "the eps of a certificate's release is not in [0, 0.5)")
-        need(any(b.label is None for b in self.certificate.bounds), "a certificate needs a bound among all rows")
-        chosen, template = self.chosen.build(read_weights), None
-        method = method_of(chosen)
-        whole = hasattr(method, "code_probabilities") and method.group_encoder_ is not None
-        need(whole, f"a {type(method).__name__} without a code or groups cannot have been certified")
-        if self.template is not None:
-            template = clone(chosen)
-            method_of(template).set_params(gamma=self.template.gamma)
-            if isinstance(template, Pipeline) and self.template.step is not None:
-                template.steps[-1] = (self.template.step, template[-1])
-        model = CertifiedClassifier(template)
-        model.set_params(**{name: getattr(self, name) for name in model.get_params(deep=False) if hasattr(self, name)})
-        model.certificate_, model.estimator_, model.path_ = self.certificate, chosen, pd.DataFrame(self.path)
-        model.classes_, model.n_features_in_ = method.classes_, chosen.n_features_in_
-        return model.set_output(transform=self.output)
-
-
-class FileState(State):
-    """The whole of model.json."""
-
-    created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
-    versions: dict[str, str]
-    model: MethodState | PipelineState | CertifiedState | TableState | GroupsState = Field(discriminator="kind")

@@ -1,7 +1,6 @@
 """Save a fitted model to a folder of JSON and weights, and load it."""
 
-import dataclasses
-import math
+import functools
 import os
 import platform
 from collections.abc import Mapping
@@ -9,19 +8,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import safetensors.torch
 import torch
-from sklearn.pipeline import Pipeline
 from torch import Tensor
 
-from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.estimators import CertifiedClassifier
-from fairbits.modelfile.model_content import LEARNT, NOT_KEPT, FileState, known_method, method_of
+from fairbits.modelfile.model_content import OtherFiles, method_of
+from fairbits.modelfile.model_description import describe, plain
+from fairbits.modelfile.pipeline_content import FileState
+from fairbits.modelfile.posterior_models import MAX_POSTERIOR, PosteriorModels, posterior_of, read_models, write_models
 from fairbits.modelfile.sealed_folder import (
     MODEL,
+    POSTERIOR,
     WEIGHTS,
-    ModelFileError,
     need,
     read_json,
     read_manifest,
@@ -32,14 +30,12 @@ from fairbits.modelfile.sealed_folder import (
 )
 from fairbits.storage import versions
 
-# What can be saved besides methods, and the attribute that a fitted one has.
-FITTED = {Pipeline: "steps", TableEncoder: "features_", GroupEncoder: "levels_", CertifiedClassifier: "estimator_"}
-
 
 def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> None:
-    """Write a fitted model to a folder of its own, without pickle: weights as safetensors, everything else as JSON.
+    """Write a fitted model to a folder of its own, without pickle.
 
-    The folder appears whole, after it has been read back, or not at all.
+    Weights are kept as safetensors, the scikit-learn models of a `PosteriorEncoder` in a file of skops, everything else
+    as JSON. The folder appears whole, after it has been read back, or not at all.
 
     The files keep settings, encoders, labels, groups, learning curves and weights; of a `CertifiedClassifier` also the
     guarantee and its certificate; of the training rows only a fingerprint of the whole table. By design they do not
@@ -49,7 +45,8 @@ def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> Non
 
     Parameters
     ----------
-    model : a fitted method, a pipeline of `TableEncoder` and a method, a `CertifiedClassifier`, or an encoder
+    model : a fitted method, a pipeline of encoders and a method, a `FairCodeClassifier`, a `CertifiedClassifier`, or an
+        encoder
     path : the folder; it must not exist, or be empty
     overwrite : replace a model that is there; a folder with anything else in it is never replaced
 
@@ -76,89 +73,10 @@ def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> Non
         if (method := method_of(model)) is not None:
             weights = {name: t.detach().cpu().contiguous().clone() for name, t in method.net_.state_dict().items()}
             files[WEIGHTS] = safetensors.torch.save(weights)
+        if (encoder := posterior_of(model)) is not None:
+            files[POSTERIOR] = write_models(encoder)
     with said_of(f"{path} cannot be written"):
         write_folder(path, files, overwrite=overwrite, check=load)
-
-
-def plain(value: Any) -> Any:
-    """Return Python's own numbers, texts, lists and dicts for those of numpy, tuples and dataclasses.
-
-    >>> plain({"sizes": (np.int64(3), 4), "rate": np.float64(0.5), "loss": math.nan})
-    {'sizes': [3, 4], 'rate': 0.5, 'loss': 'nan'}
-    """
-    if dataclasses.is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name not in NOT_KEPT}
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list, np.ndarray)):
-        return [plain(item) for item in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is not None and not isinstance(value, (bool, int, float, str)):
-        raise ModelFileError(f"A model file holds numbers, texts and truth values, but not {str(value)[:80]!r}.")
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def describe(model: Any, where: str = "") -> dict[str, Any]:
-    """Return what a file says of a fitted model: all but its weights."""
-    kind = type(model)
-    attribute = "net_" if kind is known_method(kind.__name__) else FITTED.get(kind)
-    if attribute is None or (where and attribute not in ("net_", "features_")):
-        inside = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
-        raise ModelFileError(
-            f"A {kind.__name__} cannot be saved{where}{inside}. A model file holds fairbits' own methods, encoders and "
-            "CertifiedClassifier, and pipelines of TableEncoder and a method."
-        )
-    if not hasattr(model, attribute):
-        raise ModelFileError(f"This {kind.__name__} is not fitted.", remedy="Call fit first.")
-    if kind is Pipeline:
-        steps = [{"name": name, "model": describe(step, " in a pipeline")} for name, step in model.steps]
-        return {"kind": "pipeline", "steps": steps}
-    if kind is GroupEncoder:
-        learnt = {name: getattr(model, f"{name}_") for name in ("levels", "cells", "sizes")}
-        return {"kind": "groups", "parameters": model, **learnt}
-    output = getattr(model, "_sklearn_output_config", {}).get("transform")
-    if kind is TableEncoder:
-        return {
-            "kind": "table",
-            "parameters": {**model.get_params(), "dtype": np.dtype(model.dtype).name},
-            "feature_names_in": getattr(model, "feature_names_in_", None),
-            "features": model.features_,
-            "dropped": model.dropped_,
-            "output": output,
-        }
-    parts = _certified_parts(model) if kind is CertifiedClassifier else _method_parts(model)
-    return {**parts, "output": output}
-
-
-def _method_parts(model: Any) -> dict[str, Any]:
-    dtype = model.classes_.dtype
-    name, width = ("str", dtype.itemsize // 4) if dtype.kind == "U" else (dtype.name, 0)
-    return {
-        "kind": "method",
-        "name": type(model).__name__,
-        "settings": model,
-        **{name: getattr(model, f"{name}_") for name in LEARNT},
-        "feature_names_in": getattr(model, "feature_names_in_", None),
-        "classes": {"dtype": name, "width": width, "values": model.classes_},
-        "groups": None if model.group_encoder_ is None else describe(model.group_encoder_),
-        "fingerprint": model.training_rows_.fingerprint,
-    }
-
-
-def _certified_parts(model: CertifiedClassifier) -> dict[str, Any]:
-    settings = model.get_params(deep=False)
-    template = settings.pop("estimator")
-    if template is not None:
-        step, method = template.steps[-1] if isinstance(template, Pipeline) else (None, template)
-        template = {"step": step, "gamma": method.gamma}
-    return {
-        "kind": "certified",
-        **{name: value for name, value in settings.items() if name not in NOT_KEPT},
-        "template": template,
-        "chosen": describe(model.estimator_),
-        "certificate": model.certificate_,
-        "path": model.path_.to_dict("records"),
-    }
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -175,7 +93,8 @@ def load(path: str | os.PathLike) -> Any:
     read_json(data, str(file))  # refuses what pydantic would let pass: keys that occur twice, too many values
     with said_of(f"{file} does not describe a model that fairbits can build"):
         state = FileState.model_validate_json(data).model
-        return state.build(lambda net: _read_weights(folder / WEIGHTS, entries, net))
+        weights = functools.partial(_read_weights, folder / WEIGHTS, entries)
+        return state.build(OtherFiles(weights, functools.partial(_read_posterior, folder / POSTERIOR, entries)))
 
 
 def _read_weights(file: Path, entries: dict[str, Any], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -196,3 +115,9 @@ def _read_weights(file: Path, entries: dict[str, Any], expected: Mapping[str, Te
             need(found == needed, f"{name!r} is {found}, but the network in model.json needs {needed}")
             need(bool(torch.isfinite(tensor).all()), f"{name!r} holds values that are infinite or not numbers")
     return {name: tensor.clone() for name, tensor in tensors.items()}
+
+
+def _read_posterior(file: Path, entries: dict[str, Any]) -> PosteriorModels:
+    data = read_sealed(file, entries, range(MAX_POSTERIOR + 1))
+    with said_of(f"{file} cannot be read"):
+        return read_models(data)

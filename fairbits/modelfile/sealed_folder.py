@@ -18,8 +18,9 @@ from pydantic import ValidationError
 from fairbits.errors import InputError
 from fairbits.storage import replace_file
 
-MANIFEST, MODEL, WEIGHTS = "manifest.json", "model.json", "weights.safetensors"
-VERSION = 1
+MANIFEST, MODEL, WEIGHTS, POSTERIOR = "manifest.json", "model.json", "weights.safetensors", "posterior.skops"
+SEALED = {MODEL, WEIGHTS, POSTERIOR}  # what a manifest may list
+VERSION = 2  # since posterior.skops; files of format 1 are read as before
 BEGINNING = b'{\n "format": "fairbits model"'
 MAX_MANIFEST, MAX_JSON = 2**12, 2**25  # bytes
 MAX_VALUES = 2**20  # in one JSON file: each takes about 100 bytes of memory, however short its text
@@ -96,9 +97,9 @@ def entry_of(data: bytes) -> dict[str, int | str]:
     return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
-def manifest_of(entries: dict[str, Any]) -> bytes:
+def manifest_of(entries: dict[str, Any], version: int = VERSION) -> bytes:
     """Return the manifest of files, by their entries; it ends with its own."""
-    content = {"format": "fairbits model", "version": VERSION, "files": entries}
+    content = {"format": "fairbits model", "version": version, "files": entries}
     return write_json({**content, "manifest": entry_of(write_json(content).removesuffix(b"\n}\n"))})
 
 
@@ -113,12 +114,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     content = read_json(data, str(file))
     version = content.get("version")
     if isinstance(version, int) and version > VERSION:
-        newer = f"{folder} has format {str(version)[:20]}; this version of fairbits reads format {VERSION}."
+        newer = f"{folder} has format {str(version)[:20]}; this version of fairbits reads up to {VERSION}."
         raise ModelFileError(newer, remedy="Upgrade fairbits to read it.")
     with said_of(f"{file} cannot be used"):
         entries: Any = content.get("files")
-        known = isinstance(entries, dict) and entries.keys() <= {MODEL, WEIGHTS}
-        need(known and data == manifest_of(entries), "it has been changed or damaged since it was written")
+        known = isinstance(entries, dict) and entries.keys() <= SEALED
+        whole = known and version in (1, VERSION) and data == manifest_of(entries, version)
+        need(whole, "it has been changed or damaged since it was written")
         return entries
 
 
@@ -155,7 +157,7 @@ def _check_place(path: Path, overwrite: bool) -> None:
     regular = not path.is_symlink() and not file.is_symlink() and file.is_file()
     if not regular or not read_file(file, range(MAX_MANIFEST + 1)).startswith(BEGINNING):
         raise ModelFileError(f"{path} exists and is not a model.", remedy="Choose another place.")
-    others = sorted({file.name for file in path.iterdir()} - {MANIFEST, MODEL, WEIGHTS})
+    others = sorted({file.name for file in path.iterdir()} - SEALED - {MANIFEST})
     if others:
         problem = f"{path} also holds {others[0]!r}, which is not part of the model."
         raise ModelFileError(problem, remedy="Move it, or choose another place.")
@@ -198,7 +200,7 @@ def write_folder(path: Path, files: dict[str, bytes], *, overwrite: bool, check:
 def _remove(folder: Path) -> None:
     """Delete the model files of a folder, and the folder if nothing else is in it."""
     with suppress(OSError):
-        for name in (MANIFEST, MODEL, WEIGHTS):
+        for name in (MANIFEST, *SEALED):
             (folder / name).unlink(missing_ok=True)
         folder.rmdir()
 

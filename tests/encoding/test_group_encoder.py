@@ -18,7 +18,7 @@ from fairbits.encoding import (
     UnseenGroupError,
 )
 from fairbits.modelfile.model_content import GroupsState
-from fairbits.modelfile.save_and_load import describe, plain
+from fairbits.modelfile.model_description import describe, plain
 
 SEX = ["F", "M", "F", "M", "F"]
 RACE = ["B", "B", "W", "W", "W"]

@@ -1,11 +1,19 @@
 """Fitted models of every kind, trained for a fraction of a second, with rows to try them on."""
 
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pandas as pd
+import pytest
 from battery import problem, quick
-from sklearn.pipeline import make_pipeline
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
 
-from fairbits import BinaryMIClassifier, CertifiedClassifier, TableEncoder
+from fairbits import BinaryMIClassifier, CertifiedClassifier, ExactCodeClassifier, FairCodeClassifier, TableEncoder
+from fairbits.estimators import posterior
+from fairbits.estimators.posterior import PosteriorEncoder
 
 
 def mixed_table(n=600, seed=0):
@@ -35,6 +43,46 @@ def certified():
     method = make_pipeline(TableEncoder(), quick(BinaryMIClassifier, code_size=3, gamma=0.2))
     model = CertifiedClassifier(method, path=(0.5, 0.9), max_disparity=0.9, random_state=0)
     return model.fit(table, y, sensitive_features=s[["sex"]]), table, s[["sex"]]
+
+
+@contextmanager
+def few_trees():
+    """Let the default learners boost a few trees, also on few rows, and a fair code train a few steps."""
+    short = replace(ExactCodeClassifier.own_schedule, min_steps=30)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(posterior, "BOOSTED_ROWS", 1)
+        patch.setattr(posterior, "HistGradientBoostingClassifier", partial(HistGradientBoostingClassifier, max_iter=4))
+        patch.setattr(ExactCodeClassifier, "own_schedule", short)
+        yield
+
+
+def posterior_pipeline(grouping="intersection", n_classes=2, **settings):
+    """A pipeline of an encoder of estimates and a code, and its table; the age decides between three classes."""
+    table, y, s = mixed_table()
+    y = y if n_classes == 2 else np.array(["a", "b", "c"])[np.digitize(table.age, [0, 2])]
+    steps = [("posterior", PosteriorEncoder(groups=grouping, **settings)), ("code", quick(ExactCodeClassifier))]
+    with few_trees():
+        front, method = Pipeline(steps)
+        rows = front.fit_transform(table, y, sensitive_features=s)
+        method.fit(rows, y, sensitive_features=s[["sex"]])
+    return Pipeline(steps), table, s
+
+
+def fair_code(**settings):
+    """A fair code, and its table."""
+    table, y, s = mixed_table()
+    with few_trees():
+        model = FairCodeClassifier(random_state=0, **settings).fit(table, y, sensitive_features=s[["sex"]])
+    return model, table, s[["sex"]]
+
+
+def certified_fair_code(estimator=None, **settings):
+    """A certified classifier around a fair code or a pipeline that holds estimates, and its table."""
+    table, y, s = mixed_table(1200)
+    settings = {"max_disparity": 0.9, "path": (0.2, 0.4), "random_state": 0, **settings}
+    with few_trees():
+        model = CertifiedClassifier(estimator, **settings).fit(table, y, sensitive_features=s[["sex"]])
+    return model, table, s[["sex"]]
 
 
 def images(cls, n=80, **settings):

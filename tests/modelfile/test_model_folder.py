@@ -127,7 +127,7 @@ def test_other_files_in_the_folder_are_not_read(path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda m: m.update(version=2), "Upgrade fairbits"),
+        (lambda m: m.update(version=3), "Upgrade fairbits"),
         (lambda m: m.update(version="1"), "changed or damaged"),
         (lambda m: m.update(format="fairbits model "), "manifest of a fairbits model"),
         (lambda m: m["files"].update({"../model.json": m["files"][MODEL]}), "changed or damaged"),
@@ -279,7 +279,7 @@ def test_a_forged_table_encoder(change, complaint, fitted_pipeline, tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda m: m["steps"].reverse(), "not consist of table encoders"),
+        (lambda m: m["steps"].reverse(), "not consist of encoders"),
         (lambda m: m["steps"][0].update(name="a__b"), "hold no"),
         (lambda m: m["steps"][0].update(name=m["steps"][1]["name"]), "must differ"),
         (lambda m: m.update(steps=[]), "at least 1"),
@@ -303,9 +303,14 @@ def fitted_pipeline():
         (lambda m: m["certificate"].update(bounds=[]), "among all rows"),
         (lambda m: m["certificate"].update(confidence=2.0), "confidence"),
         (lambda m: m["certificate"]["bounds"][0].update(total_variation=-0.1), "total_variation"),
-        (lambda m: m.update(gammas=[0.5, 7]), "gammas"),
+        (lambda m: m.update(strengths=[0.5, 7]), "strengths"),
         (lambda m: m["certificate"]["release"].update(draws=0), "draws"),
         (lambda m: m["certificate"]["release"].update(eps=0.7), "eps"),
+        (lambda m: m["certificate"]["release"].update(hard=0), "neither true nor false"),
+        (
+            lambda m: m["certificate"]["release"].update(hard=True),
+            "about the hard code, and the model releases the random",
+        ),
         (lambda m: m["certificate"]["bounds"][0]["rows"].update(a=-1), "greater than or equal"),
         (lambda m: m.update(max_disparity=7.0), "max_disparity"),
         (lambda m: m.update(chosen={**m}), "expected tags"),

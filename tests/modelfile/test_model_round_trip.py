@@ -9,14 +9,17 @@ import pandas as pd
 import pytest
 import torch
 from battery import CODES, ESTIMATORS, problem, quick
-from model_zoo import certified, images, mixed_table, pipeline
+from model_zoo import certified, certified_fair_code, fair_code, images, mixed_table, pipeline, posterior_pipeline
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline, make_pipeline
 
 import fairbits
 from fairbits import (
     BinaryBernoulliClassifier,
     BinaryMIClassifier,
     DebiasedBernoulliClassifier,
+    ExactCodeClassifier,
+    FairCodeClassifier,
     TableEncoder,
     VanillaClassifier,
     VFAEClassifier,
@@ -24,8 +27,9 @@ from fairbits import (
 from fairbits.certificate import TrainingRowsWarning
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators import Schedule
+from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.modelfile.model_content import of_today, with_settings
-from fairbits.modelfile.save_and_load import describe, plain
+from fairbits.modelfile.model_description import describe, plain
 
 
 def again(model, tmp_path):
@@ -186,6 +190,8 @@ def test_models_saved_by_the_first_version(name, rows, expected):
     assert method.schedule == Schedule(min_steps=30)
     if name == "certified":
         assert 0 < loaded.certificate_.total_variation < 0.9
+        assert loaded.path == (0.5, 0.9)
+        assert loaded.estimator[-1].gamma == 0.2
         return
     assert method.get_params()["rebalance"] == "prior+independent"
     assert vars(method.groups) == vars(GroupEncoder(groups="each", n_bins=3))
@@ -276,6 +282,90 @@ def test_a_certified_classifier_of_the_default_method(tmp_path):
     loaded = again(model, tmp_path)
     assert loaded.estimator is None
     assert loaded.estimator_.gamma == model.estimator_.gamma
+
+
+def odd_table(seed=5):
+    """Other rows of the mixed table, with values that training did not see."""
+    table, _, s = mixed_table(seed=seed)
+    table.loc[0, "job"], table.loc[1, "score"], table.loc[2, "age"] = "unseen", np.inf, np.nan
+    return table, s
+
+
+@pytest.mark.filterwarnings("ignore::fairbits.estimators.SensitiveFeatureInXWarning")
+@pytest.mark.parametrize(
+    ("grouping", "n_classes", "settings"),
+    [
+        ("intersection", 2, {}),
+        ("each", 3, {}),
+        (GroupEncoder(groups="each", n_bins=3), 2, {"columns": False, "cv": 3}),
+        ("intersection", 3, {"encode_sensitive": True}),
+    ],
+    ids=["plain", "each", "without columns", "told"],
+)
+def test_a_pipeline_with_estimates(grouping, n_classes, settings, tmp_path):
+    model, _, _ = posterior_pipeline(grouping, n_classes, **settings)
+    loaded = again(model, tmp_path)
+    table, s = odd_table()
+    known = {"sensitive_features": s} if settings.get("encode_sensitive") else {}
+    rows, expected = (m[0].transform(table, **known) for m in (loaded, model))
+    np.testing.assert_array_equal(rows, expected)
+    np.testing.assert_array_equal(loaded[0].get_feature_names_out(), model[0].get_feature_names_out())
+    if not known:
+        np.testing.assert_array_equal(loaded[0].posterior(rows), model[0].posterior(rows))
+    assert_same(model[-1], loaded[-1], rows)
+    assert plain(describe(loaded[0])) == plain(describe(model[0]))
+    assert vars(loaded[0]).keys() == vars(model[0]).keys()
+
+
+@pytest.mark.parametrize("settings", [{}, {"release": "random"}, {"encode_sensitive": True, "groups": "each"}], ids=str)
+def test_a_fair_code(settings, tmp_path):
+    model, _, _ = fair_code(limit=0.3, code_size=3, **settings)
+    loaded = again(model, tmp_path)
+    table, s = odd_table()
+    known = {"sensitive_features": s[["sex"]]} if "encode_sensitive" in settings else {}
+    for name in ("predict_proba", "predict"):
+        np.testing.assert_array_equal(getattr(loaded, name)(table, **known), getattr(model, name)(table, **known))
+    loaded.estimator_[-1].random_state = 0  # of the draws of a random code
+    np.testing.assert_array_equal(loaded.transform(table, **known), model.transform(table, **known))
+    assert loaded.get_params() == {**model.get_params(), "random_state": None}
+    assert vars(loaded).keys() == vars(model).keys()
+    assert list(loaded.feature_names_in_) == list(table.columns)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [None, FairCodeClassifier(limit=0.7, code_size=3), "pipeline"],
+    ids=["default", "fair code", "pipeline"],
+)
+def test_a_certified_fair_code(estimator, tmp_path):
+    if estimator == "pipeline":
+        estimator = make_pipeline(PosteriorEncoder(columns=False), quick(ExactCodeClassifier, limit=0.7))
+    model, _, _ = certified_fair_code(estimator)
+    loaded = again(model, tmp_path)
+    table, _ = odd_table()
+    for name in ("predict_proba", "predict", "transform"):
+        np.testing.assert_array_equal(getattr(loaded, name)(table), getattr(model, name)(table))
+    assert loaded.certificate_ == model.certificate_
+    pd.testing.assert_frame_equal(loaded.path_, model.path_)
+    forgotten = "pipeline" if isinstance(estimator, Pipeline) else "seed"
+    given = estimator if forgotten == "seed" else clone(estimator).set_params(exactcodeclassifier__random_state=None)
+    assert repr(loaded.estimator) == repr(given)
+    assert loaded.path == model.path
+
+
+def test_a_path_that_was_not_chosen_by_hand(tmp_path):
+    model, _, _ = certified_fair_code(path=None)
+    assert again(model, tmp_path).path is None
+
+
+def test_a_table_encoder_that_is_told_the_groups(tmp_path):
+    table, _, s = mixed_table()
+    encoder = TableEncoder(encode_sensitive=True).fit(table, sensitive_features=s)
+    loaded = again(encoder, tmp_path)
+    for name in ("transform", "levels"):
+        rows = [getattr(e, name)(table, sensitive_features=s) for e in (encoder, loaded)]
+        np.testing.assert_array_equal(*rows)
+    assert loaded.sensitive_names == ["sex", "old"]
 
 
 def test_encoders_alone(tmp_path):

@@ -1,0 +1,195 @@
+"""What model.json holds of models that are made of encoders and methods."""
+
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import AliasChoices, Field
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from fairbits.certificate import Certificate
+from fairbits.encoding import GroupEncoder
+from fairbits.estimators import CertifiedClassifier, FairCodeClassifier
+from fairbits.estimators.certified import method_path
+from fairbits.estimators.posterior import Learner, PosteriorEncoder
+from fairbits.modelfile.model_content import (
+    Count,
+    GroupsState,
+    LabelState,
+    MethodState,
+    OtherFiles,
+    Output,
+    Share,
+    State,
+    TableState,
+    Whole,
+    method_of,
+)
+from fairbits.modelfile.posterior_models import PosteriorModels, check_models
+from fairbits.modelfile.sealed_folder import need
+
+Strength = Annotated[int | float, Field(ge=0, le=1)]  # a limit to train to, or a gamma
+Shown = bool | Whole | Annotated[float, Field(strict=False, allow_inf_nan=True)]  # "nan" is a text in the file
+
+
+class LearnerState(State):
+    name: Annotated[str, Field(max_length=200)]
+    sees: Literal["numbers", "levels", "rows"]
+
+
+class PosteriorState(State):
+    """An encoder of estimates, without its models."""
+
+    kind: Literal["posterior"]
+    estimators: Literal["default", "one", "several"]
+    cv: Count
+    columns: bool
+    encode_sensitive: bool
+    grouping: Literal["intersection", "each"] | GroupEncoder  # the setting `groups`
+    learners: Annotated[list[LearnerState], Field(min_length=1, max_length=64)]
+    classes: LabelState
+    table: TableState
+    groups: GroupsState | None
+    mean: list[float]
+    scale: list[Annotated[float, Field(gt=0)]]
+    output: Output
+
+    def build(self, files: OtherFiles) -> PosteriorEncoder:
+        models: PosteriorModels = files.models()
+        encoder: Any = PosteriorEncoder(cv=self.cv, columns=self.columns, encode_sensitive=self.encode_sensitive)
+        encoder.groups = self.grouping
+        encoder.classes_, encoder.table_encoder_ = self.classes.build(), self.table.build(files)
+        known = encoder.table_encoder_.encode_sensitive == self.encode_sensitive
+        need(known, "only one of the table encoder and the encoder of estimates reads the groups")
+        encoder.n_features_in_ = encoder.table_encoder_.n_features_in_
+        encoder.group_encoder_ = None if self.groups is None else self.groups.build(files)
+        need(len(models.classifiers) == len(self.learners), "there are more or fewer classifiers than learners")
+        pairs = zip(self.learners, models.classifiers, strict=True)
+        encoder.learners_ = [Learner(learner.name, classifier, learner.sees) for learner, classifier in pairs]
+        encoder.models_, encoder.blends_ = models.fitted, models.blends
+        encoder.mean_, encoder.scale_ = np.array(self.mean), np.array(self.scale)
+        if self.estimators != "default":
+            need(self.estimators == "several" or len(self.learners) == 1, "one estimator is not several learners")
+            encoder.estimators = models.classifiers if self.estimators == "several" else models.classifiers[0]
+        check_models(encoder)
+        return encoder.set_output(transform=self.output)
+
+
+class StepState(State):
+    name: Annotated[str, Field(min_length=1)]
+    model: TableState | PosteriorState | MethodState = Field(discriminator="kind")
+
+
+class PipelineState(State):
+    kind: Literal["pipeline"]
+    steps: Annotated[list[StepState], Field(min_length=1, max_length=16)]
+
+    def build(self, files: OtherFiles) -> Pipeline:
+        kinds, names = [step.model.kind for step in self.steps], {step.name for step in self.steps}
+        *front, last = kinds
+        tables = front[:-1] if front[-1:] == ["posterior"] else front
+        whole = last == "method" and set(tables) <= {"table"}
+        need(whole, f"a pipeline of {kinds} does not consist of encoders and a method at the end")
+        good = len(names) == len(kinds) and not any("__" in name for name in names)
+        need(good, "the names of the steps must differ and hold no '__'")
+        steps = [(step.name, step.model.build(files)) for step in self.steps]
+        for (_, encoder), (name, step) in pairwise(steps):
+            width, needed = len(encoder.get_feature_names_out()), step.n_features_in_
+            need(width == needed, f"step {name[:80]!r} takes {needed} columns and is given {width}")
+        return Pipeline(steps)
+
+
+class FairCodeState(State):
+    kind: Literal["fair code"]
+    pipeline: PipelineState
+    output: Output
+
+    def build(self, files: OtherFiles) -> FairCodeClassifier:
+        pipeline = self.pipeline.build(files)
+        model = fair_code_of(pipeline)
+        model.estimator_, model.classes_ = pipeline, pipeline[-1].classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(pipeline[0].table_encoder_, name):
+                setattr(model, name, getattr(pipeline[0].table_encoder_, name))
+        return model.set_output(transform=self.output)
+
+
+def fair_code_of(pipeline: Pipeline) -> Any:
+    """Return a FairCodeClassifier, not fitted, with the settings of the pipeline that another one had fitted."""
+    kinds = [type(step).__name__ for _, step in pipeline.steps]
+    whole = kinds == ["PosteriorEncoder", "ExactCodeClassifier"]
+    need(whole, f"the pipeline of a FairCodeClassifier does not consist of {kinds}")
+    model = FairCodeClassifier()
+    encoder, method = (step.get_params(deep=False) for _, step in pipeline.steps)
+    shared = {name: value for name, value in {**encoder, **method}.items() if name in model.get_params(deep=False)}
+    return clone(model.set_params(**{**shared, "random_state": None}))
+
+
+class TemplateState(State):
+    """What differs between the estimator that a certified classifier was given and the model it chose."""
+
+    step: str | None  # the name of the method in the pipeline
+    strength: Strength = Field(validation_alias=AliasChoices("strength", "gamma"))  # the latter until version 0.2
+    fair_code: bool = False
+
+    def build(self, chosen: Any) -> Any:
+        template = fair_code_of(chosen) if self.fair_code else clone(chosen)
+        method = template if self.fair_code else method_of(template)
+        method.set_params(**{method_path(method_of(chosen)): self.strength})
+        if isinstance(template, Pipeline) and self.step is not None:
+            template.steps[-1] = (self.step, template[-1])
+        return template
+
+
+class CertifiedState(State):
+    kind: Literal["certified"]
+    max_disparity: Share | None
+    max_information: Share | None
+    confidence: Share
+    calibration_fraction: Share
+    strengths: Annotated[tuple[Strength, ...], Field(min_length=1)] | None = Field(
+        validation_alias=AliasChoices("strengths", "gammas")  # the latter until version 0.2
+    )
+    template: TemplateState | None
+    chosen: MethodState | PipelineState = Field(discriminator="kind")
+    certificate: Certificate
+    path: list[dict[str, Shown]]
+    output: Output
+
+    def build(self, files: OtherFiles) -> CertifiedClassifier:
+        chosen = self.chosen.build(files)
+        method: Any = method_of(chosen)
+        whole = hasattr(method, "code_probabilities") and method.group_encoder_ is not None
+        need(whole, f"a {type(method).__name__} without a code or groups cannot have been certified")
+        self.check_certificate(method)
+        settings = ("max_disparity", "max_information", "confidence", "calibration_fraction")
+        model = CertifiedClassifier(None if self.template is None else self.template.build(chosen), path=self.strengths)
+        model.set_params(**{name: getattr(self, name) for name in settings})
+        model.certificate_, model.estimator_, model.path_ = self.certificate, chosen, pd.DataFrame(self.path)
+        model.classes_, model.n_features_in_ = method.classes_, chosen.n_features_in_
+        return model.set_output(transform=self.output)
+
+    def check_certificate(self, method: Any) -> None:
+        """Raise unless the certificate is about a release of the method's code."""
+        release = self.certificate.release
+        draws, eps, hard = release.get("draws"), release.get("eps"), release.get("hard", False)
+        need(isinstance(draws, int) and draws > 0, "the release of a certificate needs a number of draws")
+        need(isinstance(eps, (int, float)) and 0 <= eps < 0.5, "the eps of a certificate's release is not in [0, 0.5)")
+        need(isinstance(hard, bool), "'hard' in the release of a certificate is neither true nor false")
+        proved, released = ("hard" if is_hard else "random" for is_hard in (hard, method.is_hard))
+        differs = f"the certificate is about the {proved} code, and the model releases the {released} one"
+        need(hard == method.is_hard, differs)
+        need(any(b.label is None for b in self.certificate.bounds), "a certificate needs a bound among all rows")
+
+
+Encoder = PosteriorState | TableState | GroupsState
+
+
+class FileState(State):
+    """The whole of model.json."""
+
+    created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
+    versions: dict[str, str]
+    model: Encoder | MethodState | PipelineState | FairCodeState | CertifiedState = Field(discriminator="kind")
