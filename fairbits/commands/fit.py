@@ -90,7 +90,7 @@ def fit(
             show(place + share, count, f"step {place + 1} of {count}, {WORDS['steps'][name]}")
 
         fitted = fit_task(task, options, on_step)
-    record = fit_record(fitted, task, options, Path(table).name)
+    record = fit_record(fitted, task, Path(table).name)
     with file_errors(output):
         output.mkdir(parents=True, exist_ok=True)
         save(fitted.model, output / "model")

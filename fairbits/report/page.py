@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairbits.errors import InputError, MissingExtraError
-from fairbits.report.text_tables import Table
-from fairbits.report.wording import Record, title
+from fairbits.report.wording import Record, Table, title
 from fairbits.storage import replace_file
 
 FORMAT = 2  # of audit.json

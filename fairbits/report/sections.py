@@ -8,8 +8,7 @@ import pandas as pd
 from fairbits.report import charts as draw
 from fairbits.report import wording
 from fairbits.report.page import Chart, Key, Section
-from fairbits.report.text_tables import Table
-from fairbits.report.wording import TEXTS, Record, at_least, at_most, interval, is_hard, kind, known_as, listed
+from fairbits.report.wording import TEXTS, Record, Table, at_least, at_most, interval, is_hard, kind, known_as, listed
 
 MOST_LISTED = 6  # groups in a line
 OWN, WHOLE = "fairbits", "whole code"

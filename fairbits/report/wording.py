@@ -1,16 +1,43 @@
-"""A record in words: verdict, price, attacks, the summary of the command line and the model card."""
+"""A record in words and tables: verdict, price, attacks, the summary of the command line and the model card."""
 
 import math
 import tomllib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from fairbits.report.text_tables import Table, markdown
 
 Record = dict[str, Any]
 
 TEXTS = tomllib.loads((Path(__file__).parent / "texts.toml").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a head; `name` is the label that LaTeX refers to, notes are sentences below."""
+
+    name: str
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def markdown(table: Table) -> str:
+    r"""Return a table as Markdown.
+
+    >>> print(markdown(Table("t", "Two methods", ("method", "AUC"), (("a|b", "0.7"),), ("One fold.",))))
+    **Two methods**
+    <BLANKLINE>
+    | method | AUC |
+    |---|---|
+    | a\|b | 0.7 |
+    <BLANKLINE>
+    One fold.
+    """
+    cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (table.head, *table.rows))
+    head, *rows = (f"| {' | '.join(row)} |" for row in cells)
+    return "\n\n".join([f"**{table.title}**", "\n".join([head, "|" + "---|" * len(table.head), *rows]), *table.notes])
 
 
 def known_as(name: str) -> str:

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from fairbits.certificate.releasing import fitted_code
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.encoding.columns import CategoryFeature, Feature, absent, as_numbers, column_kind, label
+from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError
 from fairbits.modelfile import load
 from fairbits.tables.table_file import DATE_SHARE, TableFile, as_dates
@@ -58,7 +59,7 @@ class FittedModel:
     @property
     def encoder(self) -> TableEncoder:
         """What knows the columns of the table."""
-        return table_encoder(self.pipeline)
+        return inner_encoder(self.pipeline[0])
 
     @property
     def is_hard(self) -> bool:
@@ -94,19 +95,6 @@ class FittedModel:
             raise InputError(f"{model}, which has no code to release.", remedy=remedy)
 
 
-def table_encoder(pipeline: Pipeline) -> TableEncoder:
-    """Return what knows the columns of the table: the first step, or what a `PosteriorEncoder` has inside."""
-    return getattr(pipeline[0], "table_encoder_", pipeline[0])
-
-
-def table_columns(pipeline: Pipeline, rows: np.ndarray) -> np.ndarray:
-    """Return the encoded columns of the table among what a method sees: the same numbers in whatever pieces.
-
-    Estimates stand before them, whose last digits depend on how many rows are multiplied at once.
-    """
-    return np.asarray(rows)[:, -len(table_encoder(pipeline).get_feature_names_out()) :]
-
-
 def open_model(path: Path) -> FittedModel:
     """Load the model of a folder."""
     if not path.exists():
@@ -118,7 +106,7 @@ def open_model(path: Path) -> FittedModel:
         raise InputError(f"{path} holds no model.", remedy="Name the folder that `fairbits fit` wrote.")
     fitted = load(folder)
     inner = getattr(fitted, "estimator_", fitted)
-    if not isinstance(inner, Pipeline) or not hasattr(table_encoder(inner), "feature_names_in_"):
+    if not isinstance(inner, Pipeline) or not hasattr(inner_encoder(inner[0]), "feature_names_in_"):
         problem = f"The model in {folder} was made in Python without a table's column names."
         raise InputError(problem, remedy="Use it there with fairbits.load, or make one with `fairbits fit`.")
     file = folder.parent / AUDIT

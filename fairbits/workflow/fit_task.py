@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,18 +14,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError, InputWarning
-from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
-from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError, method_path
+from fairbits.estimators import BinaryMIClassifier, ExactCodeClassifier, VanishedClassWarning, fit_stack
+from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.settings import check_settings
 from fairbits.tables.task import MERGE, Task
-from fairbits.workflow.comparison import LabelEstimate, Scored, alternatives, estimated_front
+from fairbits.workflow.fit_record import Chosen, Fit, LabelEstimate, alternatives, estimated_front
 from fairbits.workflow.option_words import audit_in_words, worded
 
 TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3
@@ -56,49 +55,17 @@ class FitOptions:
             raise InputError("--encode-sensitive needs a limit.", remedy="Leave --gamma out.")
 
     def pipeline(self, groups: str) -> Pipeline:
-        """Return the encoder and the method, not fitted."""
+        """Return the encoder and the method, not fitted: a `FairCodeClassifier` inside, or the paper's random code."""
         asked = {name: getattr(self, name) for name in RANDOM_CODE if getattr(self, name) is not None}
+        encoder: Any = TableEncoder()
         if self.gamma is not None:
-            code = BinaryMIClassifier(groups=groups, gamma=self.gamma, **(RANDOM_CODE | asked))
-            model = Pipeline([("table", TableEncoder()), ("code", code)])
+            code: Any = BinaryMIClassifier(groups=groups, gamma=self.gamma, **(RANDOM_CODE | asked))
         else:
-            model = FairCodeClassifier(encode_sensitive=self.encode_sensitive, groups=groups).pipeline()
-            model[-1].set_params(**asked, measure="information" if self.max_disparity is None else "disparity")
-        check_settings(model[-1])
-        return model
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A model and how it was chosen."""
-
-    model: Pipeline
-    certificate: Certificate
-    refusal: str | None  # why the limits could not be certified
-    path: list[Pipeline]  # that the model is from
-    tested: list[dict[str, Any]]  # the models whose limits were tested, in order, up to the first failure
-
-
-@dataclass(frozen=True)
-class Fit(Chosen):
-    """A chosen model and all that is known about it."""
-
-    audit: Audit
-    alternatives: list[Scored]
-    front: list[dict[str, float]]  # an estimate of what any representation can reach
-    rows: dict[str, int]  # of every part of the table
-    test: np.ndarray  # numbers of the rows that were not used in training or certifying
-    concerns: list[str]
-
-    @property
-    def certified(self) -> bool:
-        """The limits were certified; with a fixed gamma there are none."""
-        return self.refusal is None
-
-    @property
-    def varied(self) -> str:
-        """The setting in which the models of the path differ: limit or gamma."""
-        return method_path(self.model[-1])
+            encoder = PosteriorEncoder(encode_sensitive=self.encode_sensitive, groups=groups)
+            measure = "information" if self.max_disparity is None else "disparity"
+            code = ExactCodeClassifier(groups=groups, measure=measure, **asked)
+        check_settings(code)
+        return Pipeline([("encoder", encoder), ("code", code)])
 
 
 def fit_task(
@@ -152,8 +119,9 @@ def fit_task(
     concerns += [warning for warning in audited if not isinstance(warning, SmallGroupWarning)]
     names = chosen.model[0].get_feature_names_out()
     words = dict.fromkeys(_concern(warning, names) for warning in concerns if isinstance(warning, InputWarning))
-    known = {"audit": found, "alternatives": scored, "front": front, "test": test, "concerns": [*words]}
-    return Fit(**vars(chosen), **known, rows={"train": len(train), "calibration": len(held), "test": len(test)})
+    sizes = {"train": len(train), "calibration": len(held), "test": len(test)}
+    facts: dict[str, Any] = {"asked": asdict(options), "audit": found, "alternatives": scored, "front": front}
+    return Fit(**vars(chosen), **facts, rows=sizes, test=test, concerns=[*words])
 
 
 def _concern(warning: Any, names: np.ndarray) -> str:

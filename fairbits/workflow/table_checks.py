@@ -20,7 +20,7 @@ from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning
 from fairbits.information.words import MAX_BITS
-from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups, table_columns
+from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
 from fairbits.tables.task import numbers_or_days, sensitive_groups, split_groups, without_identifiers
 from fairbits.workflow.option_words import WORDS, audit_in_words, worded
@@ -46,7 +46,7 @@ def new_rows(model: FittedModel, table: TableFile) -> NewRows:
     reader = RowReader(model, table, groups)
     X = reader.encoded()
     if "table" in record:
-        label, columns = record["task"]["label"], table_columns(model.pipeline, X)
+        label, columns = record["task"]["label"], model.encoder.own_columns(X)
         if label in table.names:  # the fit leaves rows without a label out
             columns = columns[table.read([label]).frame[label].notna().to_numpy()[groups.known]]
         fitted = record["table"] == table_fingerprint(row_hashes(columns))

@@ -36,7 +36,7 @@ def small_record(**options):
     task = make_task(small_table(), "paid", [EVIL, "age"], n_bins=2)
     asked = fitting.FitOptions(**(options or {"max_disparity": 0.9}), code_size=3, max_epochs=2)
     fit = fitting.fit_task(task, asked, path=(0.05, 0.3, 0.9))
-    record = fit_record(fit, task, asked, f"{EVIL}.csv")
+    record = fit_record(fit, task, f"{EVIL}.csv")
     return json.loads(json.dumps(record, allow_nan=False))
 
 
