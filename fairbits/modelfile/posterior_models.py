@@ -13,18 +13,19 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.sealed_folder import MAX_JSON, ModelFileError, need, read_json
+from fairbits.modelfile.sealed_folder import MAX_JSON, POSTERIOR, ModelFileError, need, read_json
 
 SCHEMA, PROTOCOL = "schema.json", 2  # of skops
 MAX_POSTERIOR = 2**28  # bytes of the file
 SAVED = (LogisticRegression, HistGradientBoostingClassifier, FrozenEstimator)
-GENERATORS = ("_random_seed", "_feature_subsample_rng")  # of boosted trees; only training draws
+FOR_TRAINING = ("_random_seed", "_feature_subsample_rng", "_scorer", "_raw_predict")  # of boosted trees
 TREES = "sklearn.ensemble._hist_gradient_boosting"
 # What the models above consist of: the type, and how skops reads it.
 TYPES = {
@@ -73,7 +74,7 @@ def posterior_of(model: Any) -> PosteriorEncoder | None:
 
 
 def write_models(encoder: PosteriorEncoder) -> bytes:
-    """Return the models of a fitted encoder as a file; their generators are left out."""
+    """Return the models of a fitted encoder as a file, without their seeds and generators."""
     import skops.io
 
     models = PosteriorModels([learner.classifier for learner in encoder.learners_], encoder.models_, encoder.blends_)
@@ -85,7 +86,7 @@ def write_models(encoder: PosteriorEncoder) -> bytes:
                 "file keeps scikit-learn's LogisticRegression and HistGradientBoostingClassifier alone.",
                 remedy="Keep such a model by the means of the library that it comes from.",
             )
-    data = skops.io.dumps([_without_generators(part) for part in models])
+    data = skops.io.dumps([_for_predictions(part) for part in models])
     _check_types(_checked_members(data))
     return data
 
@@ -147,7 +148,7 @@ def _check_model(model: Any, classes: np.ndarray, n_columns: int) -> None:
     need(type(inner) in SAVED[:2], f"a {type(inner).__name__} is among the models")
     need(model.n_features_in_ == n_columns, f"a model takes {model.n_features_in_} columns, not {n_columns}")
     need(np.array_equal(model.classes_, classes), "a model does not know the classes or groups")
-    rows = np.zeros((2, n_columns))
+    rows = np.zeros((2, n_columns), dtype=object)  # beside numbers, trees may take texts
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):  # of rows without names
         if isinstance(inner, HistGradientBoostingClassifier):
             check_trees(inner, rows)
@@ -156,9 +157,10 @@ def _check_model(model: Any, classes: np.ndarray, n_columns: int) -> None:
 
 def check_trees(model: Any, rows: np.ndarray) -> None:
     """Raise unless every branch of boosted trees leads on to another node, and asks for a column that there is."""
-    seen = rows if model._preprocessor is None else model._preprocessor.transform(rows)
-    categorical = model._bin_mapper.is_categorical_ != 0
-    need(seen.shape[1:] == categorical.shape, "the trees are for other columns")
+    front, categorical = model._preprocessor, model._bin_mapper.is_categorical_ != 0
+    seen = rows if front is None else front.transform(rows)
+    fixed = front is None or (type(front) is ColumnTransformer and front.n_features_in_ == rows.shape[1])
+    need(fixed and seen.shape[1:] == categorical.shape, "the trees are for other columns")
     for tree in (tree for trees in model._predictors for tree in trees):
         nodes, sets, last = tree.nodes, tree.raw_left_cat_bitsets, len(tree.nodes) - 1
         need(nodes.ndim == 1 and last >= 0 and sets.shape[1:] == (8,), "a tree has no nodes, or other sets")
@@ -172,13 +174,13 @@ def check_trees(model: Any, rows: np.ndarray) -> None:
         need(bool(inside), "a tree asks for a set of categories that there is not")
 
 
-def _without_generators(part: Any) -> Any:
+def _for_predictions(part: Any) -> Any:
     if isinstance(part, list):
-        return [_without_generators(item) for item in part]
+        return [_for_predictions(item) for item in part]
     if isinstance(part, FrozenEstimator):
-        return FrozenEstimator(_without_generators(part.estimator))
+        return FrozenEstimator(_for_predictions(part.estimator))
     part = copy.copy(part).set_params(random_state=None)
-    for name in GENERATORS:
+    for name in FOR_TRAINING:
         vars(part).pop(name, None)
     if hasattr(part, "_bin_mapper"):
         part._bin_mapper = copy.copy(part._bin_mapper).set_params(random_state=None)
@@ -210,7 +212,7 @@ def _check_array(data: bytes, name: str) -> None:
 
 
 def _check_types(schema: bytes) -> None:
-    content = read_json(schema, SCHEMA)
+    content = read_json(schema, f"{SCHEMA} in {POSTERIOR}")
     need(content.get("protocol") == PROTOCOL, f"skops wrote it by protocol {str(content.get('protocol'))[:20]}")
     for module, name, loader in _objects(content):
         known = loader in TYPES.get(f"{module}.{name}", ())

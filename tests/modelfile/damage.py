@@ -4,18 +4,19 @@ Some leave the digests alone (accidents), some write new ones (forgeries); the l
 """
 
 import hashlib
+import io
 import json
 import struct
+import zipfile
 from collections.abc import Callable
 from copy import deepcopy
 
 import numpy as np
 
-from fairbits.modelfile.sealed_folder import MANIFEST, MODEL, WEIGHTS, entry_of, manifest_of
+from fairbits.modelfile.sealed_folder import MANIFEST, MODEL, POSTERIOR, SEALED, WEIGHTS, entry_of, manifest_of
 
 Files = dict[str, bytes]
 Mutation = Callable[[np.random.Generator, Files], Files]
-NAMES = (MANIFEST, MODEL, WEIGHTS)
 
 
 # ---------------------------------------------------------------------- bytes
@@ -187,7 +188,7 @@ def change_text(rng, data):
 
 
 def sealed(files):
-    entries = {name: entry_of(files[name]) for name in (MODEL, WEIGHTS) if name in files}
+    entries = {name: entry_of(files[name]) for name in sorted(SEALED) if name in files}
     return {**files, MANIFEST: manifest_of(entries)}
 
 
@@ -229,6 +230,52 @@ def forged_header(rng, files):
     return sealed({**files, WEIGHTS: struct.pack("<Q", length) + header + data[end:]})
 
 
+def unzipped(data):
+    """The members of a zip file, by name."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(members, compression=zipfile.ZIP_STORED):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+def change_array(rng, data):
+    """Change numbers of an array: those that lead from node to node are among them."""
+    array = np.load(io.BytesIO(data)).copy()
+    flat = array.reshape(-1)
+    for place in rng.integers(0, max(len(flat), 1), rng.integers(1, 9)) if len(flat) else ():
+        if array.dtype.names:
+            flat[str(rng.choice(array.dtype.names))][place] = rng.choice([0, 1, 2, 7, 255])
+        elif array.dtype.kind in "fiu":
+            flat[place] = rng.choice([0, 1, 3, 100])
+    array = [array[:-1], array[..., None], *[array] * 6][rng.integers(8)]
+    changed = io.BytesIO()
+    np.save(changed, array)
+    return changed.getvalue()
+
+
+def forged_posterior(rng, files):
+    """Change one member of the models of scikit-learn: their schema, or an array."""
+    if POSTERIOR not in files:
+        return files
+    members = unzipped(files[POSTERIOR])
+    kind = rng.integers(8)
+    name = "schema.json" if kind < 4 else str(rng.choice([name for name in members if name != "schema.json"]))
+    if kind < 4:
+        members[name] = dumps(change_json(rng, json.loads(members[name])))
+    elif kind < 7:
+        members[name] = change_array(rng, members[name])
+    else:
+        members[name] = BYTES[rng.integers(len(BYTES))](rng, members[name])
+    compression = zipfile.ZIP_DEFLATED if rng.random() < 0.05 else zipfile.ZIP_STORED
+    return sealed({**files, POSTERIOR: zipped(members, compression)})
+
+
 def forged_manifest(rng, files):
     """Change the manifest, and its own digest with it."""
     content = json.loads(files[MANIFEST])
@@ -245,7 +292,8 @@ def forged_manifest(rng, files):
 
 ACCIDENTS: list[Mutation] = [*[damaged_file] * 4, swapped_files, missing_file]
 FORGERIES: list[Mutation] = [
-    *[forged_model] * 6, *[forged_header] * 2, forged_weights, forged_text, forged_bytes, forged_swap, forged_manifest,
+    *[forged_model] * 6, *[forged_posterior] * 4, *[forged_header] * 2,
+    forged_weights, forged_text, forged_bytes, forged_swap, forged_manifest,
 ]  # fmt: skip
 
 
