@@ -1,11 +1,12 @@
 """One torch thread: the networks are too small for more. Audits, commands and reports train for a moment only."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 import torch
 
-from fairbits.estimators import InvariantClassifier, Schedule
+from fairbits.estimators import ExactCodeClassifier, InvariantClassifier
 
 torch.set_num_threads(1)
 
@@ -17,10 +18,12 @@ BRIEF = {"auditing", "commands", "report", "workflow"}  # what they do with a mo
 
 @pytest.fixture(scope="module", autouse=True)
 def _brief_training(request):
-    """Train for a moment: the methods' own schedule has 500 steps, however few the epochs."""
+    """Train for a moment: the methods' own schedules have 500 or 1,000 steps, however few the epochs."""
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name in BRIEF:
-            patch.setattr(InvariantClassifier, "own_schedule", Schedule(min_steps=60))
+            for method in (InvariantClassifier, ExactCodeClassifier):
+                brief = dataclasses.replace(method.own_schedule, min_steps=60)
+                patch.setattr(method, "own_schedule", brief)
         yield
 
 

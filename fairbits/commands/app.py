@@ -72,7 +72,7 @@ def _options(
     ] = False,
     debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Turn the rows of a table into a few random bits that hide sensitive columns, and bound what they reveal."""
+    """Turn the rows of a table into a few bits that hide sensitive columns, and bound what they reveal."""
 
 
 for _command in (fit, transform, predict, audit, certify, report, path, reproduce, bench):

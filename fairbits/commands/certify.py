@@ -17,7 +17,7 @@ def certify(
     ],
     sensitive: terminal.Sensitive = None,
     confidence: terminal.Confidence = 0.95,
-    draws: Annotated[int, Option(min=1, max=16, help="Codes per person that a recipient gets.")] = 1,
+    draws: Annotated[int, Option(min=1, max=16, help="Random codes: how many of a person a recipient gets.")] = 1,
     separator: terminal.Separator = None,
     encoding: terminal.Encoding = None,
     as_json: terminal.AsJson = False,

@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from typer import Argument, Option
@@ -30,17 +30,33 @@ def fit(
         Option(help="Limit on the disparity, the difference in rates.", show_default="0.1 if no limit"),
     ] = None,
     max_information: Annotated[float | None, Option(help="Limit on the leakage about the groups, in bits.")] = None,
-    gamma: Annotated[float | None, Option(min=0, max=1, help="Weight of the protection, instead of a limit.")] = None,
-    code_size: Annotated[int, Option(min=1, max=16, help="Bits per row.")] = 12,
+    gamma: Annotated[
+        float | None,
+        Option(min=0, max=1, help="Weight of the protection, instead of a limit: trains the paper's random code."),
+    ] = None,
+    encode_sensitive: Annotated[
+        bool,
+        Option(
+            "--encode-sensitive",
+            help="Let the model read the sensitive columns, also later: more accurate codes to share. Do not use it "
+            "for decisions about people where using these columns is unlawful.",
+        ),
+    ] = False,
+    code_size: Annotated[
+        int | None, Option(min=1, max=16, help="Bits per row.", show_default="6, with --gamma 12")
+    ] = None,
     drop: terminal.Drop = None,
     bins: Annotated[int, Option(min=2, help="Groups for a sensitive column of numbers.")] = 4,
     confidence: terminal.Confidence = 0.95,
-    epochs: Annotated[int, Option(min=1, help="Maximum epochs; at least 500 steps.")] = 40,
+    epochs: Annotated[
+        int | None,
+        Option(min=1, help="Maximum epochs; more if the table is small.", show_default="30, with --gamma 40"),
+    ] = None,
     separator: terminal.Separator = None,
     encoding: terminal.Encoding = None,
     as_json: terminal.AsJson = False,
 ) -> None:
-    """Fit a model that hides sensitive columns, and certify it.
+    """Fit a model that turns rows into a few bits and hides sensitive columns, and certify it.
 
     Exit code 3: no model could be certified, and the safest one was written.
     """
@@ -56,7 +72,8 @@ def fit(
 
     asked = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
     limits = asked if any(value is not None for value in asked.values()) else {"max_disparity": 0.1}
-    options = FitOptions(**limits, code_size=code_size, confidence=confidence, max_epochs=epochs)
+    settings: dict[str, Any] = {"code_size": code_size, "max_epochs": epochs, "encode_sensitive": encode_sensitive}
+    options = FitOptions(**limits, **settings, confidence=confidence)
     with file_errors(output):
         _check_place(output)
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
@@ -73,7 +90,7 @@ def fit(
             show(place + share, count, f"step {place + 1} of {count}, {WORDS['steps'][name]}")
 
         fitted = fit_task(task, options, on_step)
-    record = fit_record(fitted, task, options, Path(table).name)
+    record = fit_record(fitted, task, Path(table).name)
     with file_errors(output):
         output.mkdir(parents=True, exist_ok=True)
         save(fitted.model, output / "model")

@@ -1,4 +1,4 @@
-"""`fairbits predict`: the class of every row of a table, from a random code."""
+"""`fairbits predict`: the class of every row of a table, from its code."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ def predict(
     table: TablePath,
     output: Output = Path("predictions.csv"),
     expected: Annotated[
-        bool, Option("--expected", help="Average over many codes: more accurate, but not certified.")
+        bool, Option("--expected", help="Random codes: average over many; more accurate, but not certified.")
     ] = False,
     keep: Keep = None,
     person: Person = None,
@@ -26,9 +26,9 @@ def predict(
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the class of every row from one code per row.
+    """Predict the class of every row from its code alone, so that the certificate covers it.
 
-    It uses the same ledger as `fairbits transform`; pass --reuse to predict from codes that you have released.
+    A random code uses the ledger of `fairbits transform`; pass --reuse to predict from codes that you have released.
     """
     import numpy as np
     import pandas as pd
@@ -38,15 +38,19 @@ def predict(
         method, released = files.model.method, None
         columns = [f"probability_{name}" for name in method.classes_]
         files.check_free(["prediction", *columns])
-        if expected:
+        if files.model.is_hard:
+            codes = files.hard_codes(person=person, reuse=reuse, again=again, expected=expected)
+        elif expected:
             if reuse or again or person:
                 raise InputError("--expected draws no codes: leave --reuse, --again and --person out.")
             found = np.concatenate([method.predict_proba(X) for X, _ in files.encoded("predicting")])
         else:
             files.model.need_code()
             released = files.draw(names(person), reuse=reuse, again=again)
-            codes, places = np.unique(released.codes, axis=0, return_inverse=True)
-            found = method.decode(codes)[places]
+            codes = released.codes
+        if not expected:
+            words, places = np.unique(codes, axis=0, return_inverse=True)
+            found = method.decode(words)[places]
         predictions = pd.DataFrame(found.round(6), columns=columns)
         predictions.insert(0, "prediction", method.classes_[found.argmax(1)])
         files.write(predictions, released)

@@ -12,6 +12,7 @@ from fairbits.errors import InputError
 from fairbits.workflow.option_words import WORDS
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
     from fairbits.certificate import Released
@@ -20,12 +21,12 @@ Keep = Annotated[str | None, Option(help="Columns to copy to the output, comma-s
 Person = Annotated[
     str | None,
     Option(
-        help="Columns that identify a person, comma-separated. Without them, a person is recognised by the values the "
-        "model reads, and every row of one table is a different person."
+        help="Random codes: columns that identify a person, comma-separated. Without them, a person is recognised by "
+        "the values the model reads, and every row of one table is a different person."
     ),
 ]
-Reuse = Annotated[bool, Option("--reuse", help="Write the same code again for people who have one.")]
-Again = Annotated[bool, Option("--again", help="Draw new codes; the certificate does not cover them.")]
+Reuse = Annotated[bool, Option("--reuse", help="Random codes: write the same code again for people who have one.")]
+Again = Annotated[bool, Option("--again", help="Random codes: draw new ones; the certificate does not cover them.")]
 
 
 class Files:
@@ -58,8 +59,18 @@ class Files:
                 yield X, people if person else None
                 show(self.reader.rows, None, f"{doing}: {self.reader.rows:,} rows")
 
+    def hard_codes(self, **ledger: Any) -> "np.ndarray":
+        """Return the codes of a model that draws nothing; raise InputError if an option of the ledger was given."""
+        import numpy as np
+
+        given = [f"--{name}" for name, value in ledger.items() if value]
+        if given:
+            problem = f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for random codes."
+            raise InputError(problem, remedy="This model gives a person the same code every time: leave it out.")
+        return np.concatenate([self.model.method.transform(X) for X, _ in self.encoded("computing codes")])
+
     def draw(self, person: Sequence[str] = (), *, reuse: bool = False, again: bool = False) -> "Released":
-        """Draw codes of the rows and enter them in the model's ledger."""
+        """Draw random codes of the rows and enter them in the model's ledger."""
         from fairbits.certificate import Ledger, Release
         from fairbits.certificate.ledger import LEDGER_NAME
         from fairbits.certificate.releasing import release_pieces
@@ -98,10 +109,14 @@ class Files:
         """Print what was written, and what the certificate says of it."""
         record: dict[str, Any] = {"output": str(self.output), "rows": self.reader.rows}
         words: dict[str, Any] = {"what": what, "kept": ", ".join(self.keep), "model": self.model.folder}
-        if released is None:
+        if self.model.is_hard:
+            refused = (self.model.record or {}).get("certified") is False
+            record["covered"] = covered = self.model.limit is not None and not refused
+            said: dict[str, Any] = {"computed": True, "covered": covered, "refused": refused, "kept": self.keep}
+        elif released is None:
             record["covered"] = False
             promised = self.model.limit is not None and self.model.limit.promised
-            said: dict[str, Any] = {"expected": True, "averaged_but_class": promised, "averaged": not promised}
+            said = {"expected": True, "averaged_but_class": promised, "averaged": not promised}
         else:
             counts = ("new", "reused", "again", "most_draws", "alike", "exchangeable", "covered")
             record |= {name: getattr(released, name) for name in counts}

@@ -1,4 +1,4 @@
-"""`fairbits transform`: a random code for every row of a table."""
+"""`fairbits transform`: a code for every row of a table."""
 
 from pathlib import Path
 
@@ -19,11 +19,10 @@ def transform(
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a code for every row and write its bits.
+    """Write a code for every row: the bits that you may share.
 
-    The certificate covers one code per person, so the file released.ledger in the model's folder records who has one.
-
-    Back the ledger up with the model, and share only the bits.
+    A person with the same data always has the same code. Only models of --gamma draw random codes: the certificate then
+    covers one per person, and released.ledger in the model's folder records who has one. Back it up with the model.
     """
     import pandas as pd
 
@@ -31,6 +30,10 @@ def transform(
         files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
         files.model.need_code()
         files.check_free(bits := list(files.model.method.get_feature_names_out()))
-        released = files.draw(names(person), reuse=reuse, again=again)
-        files.write(pd.DataFrame(released.codes, columns=bits), released)
+        if files.model.is_hard:
+            released, codes = None, files.hard_codes(person=person, reuse=reuse, again=again)
+        else:
+            released = files.draw(names(person), reuse=reuse, again=again)
+            codes = released.codes
+        files.write(pd.DataFrame(codes, columns=bits), released)
     files.tell("codes", released, as_json)

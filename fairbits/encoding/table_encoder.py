@@ -158,6 +158,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names = [f"{name}{end}" for _, name, feature in self._kept(input_features) for end in feature.suffixes]
         return np.array([*names, *(name for column in self._group_names() for name in column)], dtype=object)
 
+    def own_columns(self, rows: Any) -> np.ndarray:
+        """Return what this encoder has made of rows, without estimates before it: the same numbers in whatever pieces.
+
+        The last digits of estimates depend on how many rows are multiplied at once.
+        """
+        return np.asarray(rows)[:, -len(self.get_feature_names_out()) :]
+
     @property
     def sensitive_names(self) -> list[str]:
         """The sensitive columns among the inputs: none without `encode_sensitive`."""
@@ -226,6 +233,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if count > 1:
             problem = f"Two output columns would be named {name!r}: a column name reads like a value of another column."
             raise InputError(problem, remedy="Rename the column or the value.")
+
+
+def inner_encoder(encoder: Any) -> TableEncoder:
+    """Return what knows the columns of a table: the encoder itself, or the one inside a `PosteriorEncoder`."""
+    return getattr(encoder, "table_encoder_", encoder)
 
 
 @contextmanager

@@ -137,16 +137,18 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         >>> joint = encoder.posterior(encoder.fit_transform(X, X[:, 0] > 0, sensitive_features=s))
         >>> p_label, p_group = joint.sum(2), joint.sum(1)
         """
-        check_is_fitted(self)
-        scaled = np.asarray(features, dtype=np.float64)[:, : len(self.mean_)]
-        of_label, *of_groups = self._ratios_by_target(scaled * self.scale_ + self.mean_)
+        _, *of_groups = self._ratios_of(features)
         if not of_groups:
             problem = "A FrozenEstimator knows the label only, so there is no estimate of the groups."
             raise InputError(problem, remedy="Pass another classifier beside it.")
-        label = self.blends_[0].predict_proba(of_label)  # (n, C)
+        label = self.label_probabilities(features)
         model, given = self.blends_[1 + column], of_groups[column]
         groups = [model.predict_proba(given[..., y]) for y in range(len(self.classes_))]  # (n, K) each
         return label[:, :, None] * np.stack(groups, 1)
+
+    def label_probabilities(self, features: Any) -> np.ndarray:
+        """Return p(y|x), with `encode_sensitive` p(y|x,s), of rows given as in `posterior`.  (n, C)"""
+        return self.blends_[0].predict_proba(self._ratios_of(features)[0])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the estimates by learner, class or group, and label; then the encoded columns."""
@@ -223,6 +225,11 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
     def _estimated_groups(self, models: list[Any]) -> list[list[str]]:
         """Return the names of the groups that each of these models estimates."""
         return self.group_encoder_.names_ if models and self.group_encoder_ is not None else []
+
+    def _ratios_of(self, features: Any) -> list[np.ndarray]:
+        check_is_fitted(self)
+        scaled = np.asarray(features, dtype=np.float64)[:, : len(self.mean_)]
+        return self._ratios_by_target(scaled * self.scale_ + self.mean_)
 
     def _ratios_by_target(self, estimates: np.ndarray) -> list[np.ndarray]:
         """Return all learners' ratios of the label (n, ratios), then of each column's groups (n, ratios, C)."""

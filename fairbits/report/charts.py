@@ -31,8 +31,7 @@ PALE, DARK = "#e9f1fa", "#0b3c6f"  # ends of the heat map
 ON_PALE, ON_DARK = "#000000", "#ffffff"
 SWITCH = 0.67  # of the way from pale to dark, letters become white
 CIRCLE = "M0,-1A1,1 0 1 1 0,1A1,1 0 1 1 0,-1Z"
-SQUARE, DIAMOND = "M-.9,-.9H.9V.9H-.9Z", "M0,-1.2L1,0L0,1.2L-1,0Z"
-UPWARD, DOWNWARD = "M0,-1.1L1.1,.9H-1.1Z", "M0,1.1L1.1,-.9H-1.1Z"
+SQUARE = "M-.9,-.9H.9V.9H-.9Z"
 RIGHTWARD, LEFTWARD = "M-.9,-1.1L1.1,0L-.9,1.1Z", "M.9,-1.1L-1.1,0L.9,1.1Z"
 CROSS = "M-1,-.35H-.35V-1H.35V-.35H1V.35H.35V1H-.35V.35H-1Z"
 LOOK = json.loads((Path(__file__).parent / "look.json").read_text(encoding="utf-8"))
@@ -74,25 +73,38 @@ def _specification(height: int, *layers: Any, params: Iterable[Any] = ()) -> Spe
 
 
 def tradeoff_marks(
-    points: list[Row], fields: tuple[Field, ...], keys: tuple[Key, ...], start: int, limit: float | None
+    points: list[Row],
+    front: list[Row],
+    fields: tuple[Field, ...],
+    keys: tuple[Key, ...],
+    start: int,
+    limit: float | None,
 ) -> Spec:
-    """Draw models by disparity and by the score that was picked, and ring the one that the slider points to."""
+    """Draw models by disparity and by the score that was picked, and ring the one that the slider points to.
+
+    The last of the keys is that of the front, a line.
+    """
     params = (
         alt.param(name=name, value=value, bind=alt.BindDirect(element=f"#{name}", event="input"))
         for name, value in (("place", start), ("shown", "accuracy"))
     )
     most = max([0.01, limit or 0, *(p["disparity"] for p in points)])
     across = alt.Scale(domain=[-0.03 * most, 1.05 * most], nice=False)
-    base = _drawn(points).transform_calculate(score="shown == 'AUC' ? datum.auc : datum.accuracy")
-    base = base.encode(
-        x=alt.X("disparity:Q", title="disparity (← smaller is fairer)", scale=across),
-        y=alt.Y("score:Q", title=None, scale=alt.Scale(zero=False, padding=14)),
+    base, best = (
+        _drawn(rows)
+        .transform_calculate(score="shown == 'AUC' ? datum.auc : datum.accuracy")
+        .encode(
+            x=alt.X("disparity:Q", title="disparity (← smaller is fairer)", scale=across),
+            y=alt.Y("score:Q", title=None, scale=alt.Scale(zero=False, padding=14)),
+        )
+        for rows in (points, front)
     )
-    tips, marks = _tooltip(*fields), _by_key("kind", keys)
-    lines = base.transform_filter("datum.path").mark_line(strokeWidth=1.5, opacity=0.55)
+    *kinds, line = keys
+    tips, marks = _tooltip(*fields), _by_key("kind", tuple(kinds))
+    dashes = [int(length) for length in line.dash.split()]
     ring = base.transform_filter("datum.place == place").mark_point(size=340, strokeWidth=2.5, opacity=1)
     layers = [
-        lines.encode(marks[0], order="gamma:Q"),
+        best.mark_line(strokeWidth=2, color=line.colour, strokeDash=dashes, clip=True).encode(order="disparity:Q"),
         base.mark_point(filled=True, size=80, opacity=1).encode(*marks, tooltip=tips),
         base.transform_filter("datum.chosen").mark_text(dy=-20, fontWeight="bold", text="chosen"),
         ring.encode(color=alt.value(TEXT), tooltip=tips),
@@ -186,22 +198,6 @@ def learning_lines(rows: list[Row], axis: str, keys: tuple[Key, ...], best: int 
     )
     kept = [] if best is None else [_drawn([{"epoch": best + 1}]).mark_rule(color=TEXT, strokeDash=[4, 3])]
     return _specification(240, *(rule.encode(x="epoch:Q") for rule in kept), lines)
-
-
-def training_path(rows: list[Row], fields: tuple[Field, Field, Field], colour: str) -> Spec:
-    """Join the epochs of a plane by a line; their colour grows stronger. Fields are the epoch, across and up."""
-    (_, (across, across_title, _), (up, up_title, _)) = fields
-    x = alt.X(f"{across}:Q", title=across_title, scale=alt.Scale(zero=False, padding=24))
-    y = alt.Y(f"{up}:Q", title=up_title, scale=alt.Scale(zero=False, padding=18))
-    base, first, last = _drawn(rows).encode(x=x, y=y), rows[0], rows[-1]
-    later = alt.Color("epoch:Q", scale=alt.Scale(range=[GREY, colour]), legend=None)
-    return _specification(
-        260,
-        base.mark_line(strokeWidth=1.5, color=GREY, opacity=0.7).encode(order="epoch:Q"),
-        base.mark_circle(size=60, opacity=1).encode(color=later, tooltip=_tooltip(*fields)),
-        _drawn([first]).mark_text(dy=14, text=f"epoch {first['epoch']}").encode(x=x, y=y),
-        _drawn([last]).mark_text(dy=-11, text=f"epoch {last['epoch']}").encode(x=x, y=y),
-    )
 
 
 def frontier_chart(scores: pd.DataFrame, title: str) -> alt.HConcatChart:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairbits.errors import InputError, MissingExtraError
-from fairbits.report.text_tables import Table
-from fairbits.report.wording import Record, title
+from fairbits.report.wording import Record, Table, title
 from fairbits.storage import replace_file
 
-FORMAT = 1  # of audit.json
+FORMAT = 2  # of audit.json
 NAME = "report.html"
 AGAIN = "Run `fairbits fit` again."
 
@@ -49,7 +48,7 @@ class Section:
     badge: str = ""
     numbers: tuple[tuple[str, str], ...] = ()  # a number and what it is
     facts: tuple[tuple[str, str], ...] = ()  # a term and its explanation
-    slider: tuple[tuple[str, ...], int] | None = None  # a text for each model of a path, and the one to start at
+    slider: tuple[tuple[str, ...], int, str] | None = None  # texts of a path's models, where to start, its label
     charts: tuple[Chart, ...] = ()
     picture: str = ""  # a finished image, as a data URI
     lists: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a heading and its points

@@ -8,19 +8,16 @@ import pandas as pd
 from fairbits.report import charts as draw
 from fairbits.report import wording
 from fairbits.report.page import Chart, Key, Section
-from fairbits.report.text_tables import Table
-from fairbits.report.wording import TEXTS, Record, at_least, at_most, interval, known_as, listed
+from fairbits.report.wording import TEXTS, Record, Table, at_least, at_most, interval, is_hard, kind, known_as, listed
 
 MOST_LISTED = 6  # groups in a line
-OWN, WHOLE = "BinaryMI", "whole code"
+OWN, WHOLE = "fairbits", "whole code"
 MARKS = {
     OWN: (draw.BLUE, draw.CIRCLE),
-    "Parity": (draw.GREEN, draw.UPWARD),
-    "HSIC": (draw.ORANGE, draw.DIAMOND),
-    "unmitigated": (draw.PINK, draw.SQUARE),
+    "unprotected": (draw.PINK, draw.SQUARE),
     "logistic regression": (draw.OCHRE, draw.CROSS),
-    "constant": (draw.GREY, draw.DOWNWARD),
 }
+FRONT_KEY = Key("best possible, an estimate", draw.GREEN, dash="6 3")
 ATTACK_KEYS = (
     Key("attack on what is released", draw.BLUE, draw.CIRCLE),
     Key("attack on more than is certified", draw.GREY, draw.CIRCLE),
@@ -28,14 +25,13 @@ ATTACK_KEYS = (
     Key("guessing", draw.TEXT, dash="3 3"),
 )
 ATTACK_HEAD = ("attack on", "by", "balanced accuracy", "interval", "AUC", "interval", "p-value")
-UPWARD = {"about_y": draw.BLUE, "about_s": draw.ORANGE}  # of the information plane
 
 
 def record_sections(record: Record) -> list[Section]:
     """Return the sections of a record; one that the record has nothing for says so."""
-    parts = (opening, frontier, attacks, guarantee, data, bits, scores, learning_curves, information_plane)
-    glossary = section("words", facts=tuple(TEXTS["words"]["facts"].items()))
-    return [*(part(record) for part in parts), glossary]
+    parts = (opening, frontier, attacks, guarantee, data, bits, scores, learning_curves)
+    words = {term: text for term, text in TEXTS["words"]["facts"].items() if term != "draw" or not is_hard(record)}
+    return [*(part(record) for part in parts), section("words", facts=tuple(words.items()))]
 
 
 def section(name: str, values: dict[str, Any] | None = None, **parts: Any) -> Section:
@@ -56,23 +52,24 @@ def opening(record: Record) -> Section:
     concerns = record["concerns"] if "concerns" in record else record["audit"].get("concerns") or []
     warnings = (f"Warning: {concern}" for concern in concerns)
     said = (wording.verdict(record), *([wording.price(record)] if fitted else []), *wording.adversaries(record))
-    parts: dict[str, Any] = {"text": (*said, *warnings), "numbers": _numbers(record), "facts": _facts(record)}
+    said += (*wording.encoded_sensitive(record), *warnings)
+    parts: dict[str, Any] = {"text": said, "numbers": _numbers(record), "facts": _facts(record)}
     return Section("verdict", wording.title(record), badge=badge, **parts)
 
 
 def _numbers(record: Record) -> tuple[tuple[str, str], ...]:
-    audit, asked, words = record["audit"], record.get("asked") or {}, TEXTS["numbers"]
+    audit, asked, release = record["audit"], record.get("asked") or {}, TEXTS["release"][kind(record)]
+    words = {name: text.format(release=release) for name, text in TEXTS["numbers"].items()}
     certificate, task = record.get("certificate") or audit.get("certificate"), audit.get("task") or {}
     limits = ("max_disparity", "max_information")
     found = [(f"{asked[name]:g}", words[name]) for name in limits if asked.get(name) is not None]
     if certificate:
         what = words["estimate" if certificate.get("promise") else "bound"]
         found.append((at_most(certificate["total_variation"]), what))
-    if "one_draw_accuracy" in task:
-        known = (audit.get("intervals") or {}).get("one_draw_accuracy")
-        what = words["one_draw_accuracy"] + (f" ({interval(*known)})" if known else "")
-        found.append((f"{task['one_draw_accuracy']:.3f}", what))
-    others = (model for model in record.get("alternatives") or [] if model["name"] in ("unmitigated", "constant"))
+    if (own := f"{wording.own_scores(record)}accuracy") in task:
+        known = (audit.get("intervals") or {}).get(own)
+        found.append((f"{task[own]:.3f}", words["accuracy"] + (f" ({interval(*known)})" if known else "")))
+    others = (model for model in record.get("alternatives") or [] if model["name"] in ("unprotected", "constant"))
     return (*found, *((f"{model['scores']['accuracy']:.3f}", words[model["name"]]) for model in others))
 
 
@@ -92,7 +89,7 @@ def _facts(record: Record) -> tuple[tuple[str, str], ...]:
         "groups": groups,
         "protected": TEXTS["protected"][protected] if len(sensitive) > 1 else "",
         "rows": listed(rows) if isinstance(rows, dict) else (f"{rows:,}" if rows else ""),
-        "method": f"{method['name']}, gamma {method['gamma']:g}, {method['code_size']} bits" if method else "",
+        "method": TEXTS["method"][kind(record)].format(**method) if method else "",
         "made with": listed({k: v for k, v in made.items() if k != "date"}),
     }
     return tuple((term, text) for term, text in facts.items() if text)
@@ -100,38 +97,40 @@ def _facts(record: Record) -> tuple[tuple[str, str], ...]:
 
 def frontier(record: Record) -> Section:
     """Draw the models of the record, with a slider over the path that the model was chosen from."""
-    points, texts = _points(record), TEXTS["frontier"]
+    points, texts, release = _points(record), TEXTS["frontier"], TEXTS["release"][kind(record)]
     path = [point for point in points if point["method"] == OWN]  # they come first
     if not path:
         return section("frontier")
     start = {point["chosen"]: point["place"] for point in path}[True]
-    kinds = {p["kind"]: MARKS.get(p["method"], (draw.GREY, draw.CROSS)) for p in points}
+    shown = [point for point in points if point["method"] != "constant"]  # far below, it would flatten the rest
+    kinds = {p["kind"]: MARKS.get(p["method"], (draw.GREY, draw.CROSS)) for p in shown}
     keys = tuple(Key(kind, *mark) for kind, mark in kinds.items())
     limit = (record.get("asked") or {}).get("max_disparity")
-    spec = draw.tradeoff_marks(points, texts["fields"], keys, start, limit)
-    numbers = _number_table("Scores on the test rows; for fairbits, of one draw", texts["fields"], points)
+    front, varied = record.get("front") or [], record["method"]["varied"]
+    spec = draw.tradeoff_marks(shown, front, texts["fields"], (*keys, FRONT_KEY), start, limit)
+    best = [{"model": FRONT_KEY.label, "value": "", "leakage": None, **point} for point in front]
+    numbers = _number_table(f"Scores on the test rows; for fairbits, of {release}", texts["fields"], [*points, *best])
     words = texts["words"].format(models=len(points), **path[start])
-    chart = Chart("frontier-chart", texts["title"], words, spec, numbers, keys)
-    tested = {t["gamma"]: "passed" if t["passed"] else "failed" for t in record.get("tested") or []}
-    outcomes = [f" {texts[tested.get(point['gamma'], 'untested')]}" if tested else "" for point in path]
-    said = [texts["place"].format(**p, who=" (the chosen model)" * p["chosen"]) for p in path]
+    chart = Chart("frontier-chart", texts["title"], words, spec, numbers, (*keys, FRONT_KEY))
+    tested = {t[varied]: "passed" if t["passed"] else "failed" for t in record.get("tested") or []}
+    outcomes = [f" {texts[tested.get(point['strength'], 'untested')]}" if tested else "" for point in path]
+    said = [texts["place"].format(**p, varied=known_as(varied), who=" (the chosen model)" * p["chosen"]) for p in path]
     places = tuple(map("".join, zip(said, outcomes, strict=True)))
-    notes = (_precision(record["audit"]), texts["rivals"], _training_rows(record["alternatives"]))
-    return section("frontier", slider=(places, start), charts=(chart,), notes=notes)
+    slider, notes = (places, start, texts["varied"][varied]), (_precision(record["audit"]), texts["estimate"])
+    return section("frontier", {"varied": known_as(varied)}, slider=slider, charts=(chart,), notes=notes)
 
 
 def _points(record: Record) -> list[dict[str, Any]]:
-    """Return a row per model; a method that draws is scored on one draw."""
+    """Return a row per model; a random code is scored on one draw."""
     found = []
     for model in record.get("alternatives") or []:
-        scores, gamma, kind = model["scores"], model["gamma"], known_as(model["name"])
+        scores, value, name = model["scores"], model["value"], known_as(model["name"])
         one_draw, chosen = "one_draw_" * ("one_draw_auc" in scores), bool(model.get("chosen"))
-        point = {"method": model["name"], "kind": kind, "model": kind + " (chosen)" * chosen, "chosen": chosen}
-        point |= {"gamma": gamma, "weight": "none" if gamma is None else f"{gamma:g}", "path": gamma is not None}
+        point = {"method": model["name"], "kind": name, "model": name + " (chosen)" * chosen, "chosen": chosen}
+        point |= {"strength": value, "value": "none" if value is None else f"{value:g}"}
         point |= {"accuracy": scores[f"{one_draw}accuracy"], "auc": scores[f"{one_draw}auc"]}
-        point |= {"disparity": scores[f"{one_draw}discrimination"], "leakage": scores.get("information")}
-        found.append(point)
-    found.sort(key=lambda p: ([*MARKS, p["method"]].index(p["method"]), p["gamma"] or 0))
+        found.append(point | {"disparity": scores["disparity"], "leakage": scores.get("information")})
+    found.sort(key=lambda p: ([*MARKS, p["method"]].index(p["method"]), p["strength"] or 0))
     return [{**point, "place": place} for place, point in enumerate(found)]
 
 
@@ -140,14 +139,6 @@ def _precision(audit: dict[str, Any]) -> str:
     widest = max(sum(1 / n for n in sorted(found["rows"].values())[:2]) for found in audit["leakage"])
     accuracy, disparity = 0.98 / math.sqrt(audit["rows"]), 0.98 * math.sqrt(widest)
     return TEXTS["frontier"]["precision"].format(rows=audit["rows"], accuracy=accuracy, disparity=disparity)
-
-
-def _training_rows(models: list[dict[str, Any]]) -> str:
-    """Name the models that were trained on fewer rows than the others."""
-    most = max(model["rows"] for model in models)
-    fewer = {known_as(model["name"]): model["rows"] for model in models if model["rows"] < most}
-    text = TEXTS["frontier"]["fewer_rows" if fewer else "same_rows"]
-    return text.format(most=most, least=min(fewer.values(), default=most), names="; ".join(fewer))
 
 
 def _number_table(heading: str, fields: tuple[draw.Field, ...], rows: list[draw.Row]) -> Table:
@@ -184,13 +175,15 @@ def _attack_chart(number: int, adversary: dict[str, Any], probes: list[dict[str,
     proved = [{"row": "best attack, at least", "value": reached, "shown": at_least(reached)}]
     if most is not None:
         proved.append({"row": "any attack, at most", "value": most, "shown": at_most(most)})
-    title = f"How well can {name} be guessed from {'one draw' if released == 'one draw' else 'what is released'}?"
+    release = {"one draw": "one draw", "code": "the code"}.get(released, "what is released")
+    title = f"How well can {name} be guessed from {release}?"
     said = [f"{bound['row'].capitalize()}: {bound['shown']}." for bound in proved]
     words = " ".join([title, *said, f"Guessing: {guessing:.3f}."])
     notes = (*said, TEXTS["attacks"]["p_value"])
     numbers = Table("", f"Attacks on {name}", ATTACK_HEAD, tuple(rows), notes)
     spec = draw.attack_intervals(marks, proved, guessing)
-    return Chart(f"attacks-chart-{number}", title, words, spec, numbers, ATTACK_KEYS)
+    keys = ATTACK_KEYS if len({p["view"] for p in probes}) > 1 else (ATTACK_KEYS[0], *ATTACK_KEYS[2:])
+    return Chart(f"attacks-chart-{number}", title, words, spec, numbers, keys)
 
 
 def guarantee(record: Record) -> Section:
@@ -200,7 +193,7 @@ def guarantee(record: Record) -> Section:
         return section("guarantee")
     refused = () if record.get("certified", True) else (TEXTS["guarantee"]["refused"],)
     not_covered = tuple(line[:1].upper() + line[1:] for line in certificate["does_not_cover"])
-    lists = (("Assumptions", TEXTS["guarantee"]["assumptions"]), ("Not covered", not_covered))
+    lists = (("Assumptions", tuple(wording.assumptions(record))), ("Not covered", not_covered))
     return section("guarantee", text=(*refused, certificate["covers"]), lists=lists)
 
 
@@ -232,11 +225,12 @@ def bits(record: Record) -> Section:
     numbers.loc[f"{WHOLE}, from held-out halves"] = [c["lower"] for c in found]
     numbers.loc["maximum (entropy)"] = [c["entropy"] for c in found]
     cells = tuple((str(part), *(f"{value:.6f}" for value in values)) for part, *values in numbers.itertuples())
-    table = Table("", "Information in one draw on the test rows, bits", ("", *shown), cells)
+    release = TEXTS["release"][kind(record)]
+    table = Table("", f"Information in {release} on the test rows, bits", ("", *shown), cells)
     said = "; ".join(f"{value:.4f} bits about {name}" for name, value in shown.loc[WHOLE].items())
     words = f"Heat map of the information in every bit. The whole code holds {said}."
     chart = Chart("bits-chart", TEXTS["bits"]["title"], words, draw.heat_map(shown, WHOLE), table)
-    return section("bits", charts=(chart,))
+    return section("bits", {"release": release}, charts=(chart,))
 
 
 def scores(record: Record) -> Section:
@@ -246,6 +240,7 @@ def scores(record: Record) -> Section:
         columns.setdefault(found["column"], {})[found["group"]] = found["counts"]
     task = record.get("task") or {}
     words = {"label": task.get("label", "the label"), "positive": (task.get("classes") or ["the last class"])[-1]}
+    words |= TEXTS["scores"][kind(record)]
     return section("scores", words, charts=tuple(_score_chart(i, *column) for i, column in enumerate(columns.items())))
 
 
@@ -278,18 +273,6 @@ def learning_curves(record: Record) -> Section:
             rows = [{"epoch": e["epoch"] + 1, **{k: e.get(v) for k, v in columns.items()}} for e in history]
             words = f"{title} by epoch, on training and validation rows; {len(history)} epochs."
             spec = draw.learning_lines(rows, axis, keys, record.get("best_epoch"))
-            numbers = _number_table(f"{title}, bits", fields, rows)
+            numbers = _number_table(f"{title}: {axis}", fields, rows)
             charts.append(Chart(f"learning-chart-{name}", title, words, spec, numbers, keys))
-    return section("learning", charts=tuple(charts))
-
-
-def information_plane(record: Record) -> Section:
-    """Draw the path of the training through what the code holds about rows, labels and groups."""
-    plane, texts, charts = record.get("plane") or {}, TEXTS["plane"], []
-    for name, (title, axis) in texts["paths"].items() if plane.get("epochs") else ():
-        rows = [{"epoch": e["epoch"] + 1, "across": e["about_x"], "up": e[name]} for e in plane["epochs"]]
-        fields = (("epoch", "epoch", "d"), ("across", texts["across"], ".4f"), ("up", axis, ".4f"))
-        words = f"{title}: from {rows[0]['up']:.4f} to {rows[-1]['up']:.4f} bits in {len(rows)} epochs."
-        spec, numbers = draw.training_path(rows, fields, UPWARD[name]), _number_table(title, fields, rows)
-        charts.append(Chart(f"plane-chart-{name}", title, words, spec, numbers))
-    return section("plane", plane, charts=tuple(charts))
+    return section("learning", TEXTS["learning"][kind(record)], charts=tuple(charts))

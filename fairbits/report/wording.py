@@ -1,22 +1,59 @@
-"""A record in words: verdict, price, attacks, the summary of the command line and the model card."""
+"""A record in words and tables: verdict, price, attacks, the summary of the command line and the model card."""
 
 import math
 import tomllib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from fairbits.report.text_tables import Table, markdown
 
 Record = dict[str, Any]
 
 TEXTS = tomllib.loads((Path(__file__).parent / "texts.toml").read_text(encoding="utf-8"))
-ASSUMPTIONS = TEXTS["guarantee"]["assumptions"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a head; `name` is the label that LaTeX refers to, notes are sentences below."""
+
+    name: str
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def markdown(table: Table) -> str:
+    r"""Return a table as Markdown.
+
+    >>> print(markdown(Table("t", "Two methods", ("method", "AUC"), (("a|b", "0.7"),), ("One fold.",))))
+    **Two methods**
+    <BLANKLINE>
+    | method | AUC |
+    |---|---|
+    | a\|b | 0.7 |
+    <BLANKLINE>
+    One fold.
+    """
+    cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (table.head, *table.rows))
+    head, *rows = (f"| {' | '.join(row)} |" for row in cells)
+    return "\n\n".join([f"**{table.title}**", "\n".join([head, "|" + "---|" * len(table.head), *rows]), *table.notes])
 
 
 def known_as(name: str) -> str:
     """Return what readers call a method or a part of the record."""
     return TEXTS["names"].get(name, name)
+
+
+def is_hard(record: Record) -> bool:
+    """Return whether a person of this record always has the same code; if not, the code is drawn."""
+    certificate = record.get("certificate") or record["audit"].get("certificate") or {}
+    return bool((certificate.get("release") or {}).get("hard"))
+
+
+def kind(record: Record) -> str:
+    """Return which of two texts is about the code of this record: "hard" or "random"."""
+    return "hard" if is_hard(record) else "random"
 
 
 def at_most(bound: float, digits: int = 3) -> str:
@@ -71,7 +108,7 @@ def verdict(record: Record) -> str:
     certificate, start = (record if fitted else audit)["certificate"], texts["audit"].format(**audit)
     if certificate is None:
         return f"{start} {texts['uncertified']} {audit['unavailable'].get('certificate', 'there are no bounds.')}"
-    disparity, release = at_most(certificate["total_variation"]), "one draw of the code"
+    disparity, release = at_most(certificate["total_variation"]), TEXTS["release"][kind(record)]
     if fitted and record["asked"]["gamma"] is None:
         both = None not in (record["asked"]["max_disparity"], record["asked"]["max_information"])
         words = {"leakage": at_most(certificate["information"], 4), "limits": "limits are" if both else "limit is"}
@@ -83,16 +120,22 @@ def verdict(record: Record) -> str:
 
 def price(record: Record) -> str:
     """Say what the protection costs on the test rows."""
-    audit, task, texts = record["audit"], record["audit"]["task"], TEXTS["price"]
+    audit, task, texts, of = record["audit"], record["audit"]["task"], TEXTS["price"], own_scores(record)
     others = {model["name"]: model["scores"] for model in record["alternatives"]}
     words = {
         "label": record["task"]["label"],
-        "accuracy": _with_interval(audit, task, "one_draw_accuracy", f"{audit['confidence']:.0%} interval "),
-        "auc": _with_interval(audit, task, "one_draw_auc"),
-        "plain": others["unmitigated"],
+        "release": TEXTS["release"][kind(record)],
+        "accuracy": _with_interval(audit, task, f"{of}accuracy", f"{audit['confidence']:.0%} interval "),
+        "auc": _with_interval(audit, task, f"{of}auc"),
+        "plain": others["unprotected"],
     }
-    idle = texts["useless" if task["one_draw_accuracy"] <= others["constant"]["accuracy"] else "constant"]
+    idle = texts["useless" if task[f"{of}accuracy"] <= others["constant"]["accuracy"] else "constant"]
     return f"{texts['scores'].format(rows=audit['rows'], **words)} {idle.format(**others['constant'])}"
+
+
+def own_scores(record: Record) -> str:
+    """Return how the scores of what is released begin: a random code is scored on one draw."""
+    return "" if is_hard(record) else "one_draw_"
 
 
 def _with_interval(scored: dict[str, Any], scores: dict[str, float], name: str, what: str = "") -> str:
@@ -114,10 +157,21 @@ def adversaries(record: Record) -> list[str]:
     return lines
 
 
+def assumptions(record: Record) -> list[str]:
+    """Return what the guarantee rests on."""
+    return [*TEXTS["guarantee"]["assumptions"], TEXTS["guarantee"][kind(record)]]
+
+
+def encoded_sensitive(record: Record) -> list[str]:
+    """Say when not to use a model that reads the sensitive columns."""
+    used = (record.get("asked") or {}).get("encode_sensitive")
+    return [TEXTS["encode_sensitive"]["warning"].format(columns=", ".join(record["task"]["sensitive"]))] if used else []
+
+
 def summary(record: Record) -> str:
     """Return what `fairbits fit` prints at its end, for readers who have never heard of mutual information."""
     warnings = [f"Warning: {concern}" for concern in record["concerns"]]
-    outcome = [verdict(record), "", price(record), *adversaries(record), *warnings]
+    outcome = [verdict(record), "", price(record), *adversaries(record), *encoded_sensitive(record), *warnings]
     groups = f"Groups: {listed(record['task']['group_sizes'], '; ')}."
     return "\n".join([*outcome, "", f"{title(record)}.", groups, *record["task"]["notes"]])
 
@@ -134,12 +188,12 @@ def bound_table(heading: str, certificate: dict[str, Any], *notes: str) -> Table
 
 
 def _score_table(record: Record) -> Table:
-    """Return the scores of the chosen model, of one draw and averaged, beside those of the models without a code."""
+    """Return the scores of the chosen model, of a random one also averaged, beside those of models without a code."""
     audit, scores = record["audit"], TEXTS["card"]["scores"]
     own = {"scores": audit["task"], "intervals": audit.get("intervals")}
-    models = {"this model, one draw": (own, "one_draw_"), "this model, averaged over draws (not covered)": (own, "")}
+    models = {name: (own, of) for name, of in TEXTS["card"]["own"][kind(record)].items()}
     others = {model["name"]: (model, "") for model in record["alternatives"]}
-    models |= {known_as(name): others[name] for name in ("unmitigated", "logistic regression", "constant")}
+    models |= {known_as(name): others[name] for name in ("unprotected", "logistic regression", "constant")}
     rows = tuple(
         (name, *(_with_interval(found, found["scores"], of + field) for field in scores))
         for name, (found, of) in models.items()
@@ -152,16 +206,17 @@ def model_card(record: Record) -> str:
     """Return the model card, Markdown."""
     task, certificate, method, made = (record[name] for name in ("task", "certificate", "method", "made"))
     calibration = (f"{b['column']}: {listed(b['rows'], '; ')}" for b in certificate["bounds"] if b["label"] is None)
+    method_words = TEXTS["card"][kind(record)].format(**method, version=made["fairbits"])
     data = f"{record['source']}; rows: {listed(task['rows'])}. Groups: {listed(task['group_sizes'], '; ')}."
     parts = {
         f"# Model card: {title(record)}": verdict(record),
         "## Warnings": _bullets(record["concerns"]),
-        "## What it does": TEXTS["card"]["method"].format(**method, version=made["fairbits"]),
+        "## What it does": " ".join([method_words, *encoded_sensitive(record)]),
         "## Accuracy and fairness": markdown(_score_table(record)),
         "## Attacks": _bullets(adversaries(record)),
         "## Certificate": markdown(bound_table("Upper bounds from the calibration rows", certificate)),
         "Calibration rows per group:": _bullets(calibration),
-        "Assumptions:": _bullets(ASSUMPTIONS),
+        "Assumptions:": _bullets(assumptions(record)),
         "Not covered:": _bullets(certificate["does_not_cover"]),
         "## Data": "\n\n".join(filter(None, [data, _bullets(task["notes"])])),
         "Input columns:": _bullets(task["columns"]),

@@ -13,8 +13,10 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.pipeline import Pipeline
 
+from fairbits.certificate.releasing import fitted_code
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.encoding.columns import CategoryFeature, Feature, absent, as_numbers, column_kind, label
+from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError
 from fairbits.modelfile import load
 from fairbits.tables.table_file import DATE_SHARE, TableFile, as_dates
@@ -42,13 +44,27 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class FittedModel:
-    """An encoder of tables and the method that reads what it encodes."""
+    """A pipeline from tables to codes: encoders, and the method that reads what they encode."""
 
     folder: Path  # of the model itself
-    encoder: TableEncoder
-    method: Any
+    pipeline: Pipeline
     record: dict[str, Any] | None  # of the fit, if its file is there
     limit: Limit | None
+
+    @property
+    def method(self) -> Any:
+        """The last step."""
+        return self.pipeline[-1]
+
+    @property
+    def encoder(self) -> TableEncoder:
+        """What knows the columns of the table."""
+        return inner_encoder(self.pipeline[0])
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether a person always has the same code."""
+        return bool(getattr(self.method, "is_hard", False))
 
     @property
     def features(self) -> dict[str, Feature]:
@@ -72,11 +88,11 @@ class FittedModel:
             raise InputError(problem, remedy="Name the sensitive columns of its fit, or none.")
 
     def need_code(self) -> None:
-        """Raise InputError if the model has no random bits to release."""
+        """Raise InputError if the model has no code to release."""
         if not hasattr(self.method, "decode"):
             model = f"The model in {self.folder} is a {type(self.method).__name__}"
             remedy = "Use a model that `fairbits fit` made."
-            raise InputError(f"{model}, which has no random code to release.", remedy=remedy)
+            raise InputError(f"{model}, which has no code to release.", remedy=remedy)
 
 
 def open_model(path: Path) -> FittedModel:
@@ -90,7 +106,7 @@ def open_model(path: Path) -> FittedModel:
         raise InputError(f"{path} holds no model.", remedy="Name the folder that `fairbits fit` wrote.")
     fitted = load(folder)
     inner = getattr(fitted, "estimator_", fitted)
-    if not isinstance(inner, Pipeline) or not hasattr(inner[0], "feature_names_in_"):
+    if not isinstance(inner, Pipeline) or not hasattr(inner_encoder(inner[0]), "feature_names_in_"):
         problem = f"The model in {folder} was made in Python without a table's column names."
         raise InputError(problem, remedy="Use it there with fairbits.load, or make one with `fairbits fit`.")
     file = folder.parent / AUDIT
@@ -102,7 +118,7 @@ def open_model(path: Path) -> FittedModel:
         raise InputError(problem, remedy="Restore it, or move it away.") from None
     if hasattr(fitted, "certificate_"):
         limit = _limit(fitted.certificate_.to_dict(), fitted.get_params(deep=False))
-    return FittedModel(folder, inner[0], inner[-1], record, limit)
+    return FittedModel(folder, inner, record, limit)
 
 
 def _limit(certificate: dict[str, Any], asked: dict[str, Any]) -> Limit:
@@ -113,11 +129,24 @@ def _limit(certificate: dict[str, Any], asked: dict[str, Any]) -> Limit:
     return Limit(True, {} if most is None else dict.fromkeys(bounds, float(most)), information, draws)
 
 
-class RowReader:
-    """Reads the columns a model needs from a file; `notes` lists what was unusual, once all is read."""
+class KnownGroups(NamedTuple):
+    """The rows of a table whose groups a model knows."""
 
-    def __init__(self, model: FittedModel, table: TableFile):
-        self.model, self.table, self.rows = model, table, 0
+    s: pd.DataFrame  # their sensitive columns
+    known: np.ndarray  # which of all rows these are, (n,) bool
+    notes: list[str]
+
+
+class RowReader:
+    """Reads the columns a model needs from a file; `notes` lists what was unusual, once all is read.
+
+    With `groups` it reads the rows of these alone. A model that reads sensitive columns needs those of every row.
+    """
+
+    def __init__(self, model: FittedModel, table: TableFile, groups: KnownGroups | None = None):
+        self.model, self.table, self.rows, self.groups = model, table, 0, groups
+        if groups is None and any(getattr(step, "encode_sensitive", False) for step in model.pipeline):
+            self.groups = _all_known(model, table)
         self._present: Counter[str] = Counter()
         self._unseen: dict[str, Counter[str]] = defaultdict(Counter)
         table.check_columns(list(model.features), "which the model reads")
@@ -125,14 +154,19 @@ class RowReader:
     def pieces(self, verbatim: Sequence[str] = ()) -> Iterator[tuple[np.ndarray, pd.DataFrame]]:
         """Yield rows as the method takes them, (n, features) float32, and some columns as the file has them."""
         self.table.check_columns(verbatim)
-        features, encoder = self.model.features, self.model.encoder
+        features, names = self.model.features, list(self.model.encoder.feature_names_in_)
         texts = [name for name, feature in features.items() if feature.kind != "number"]
         for read in self.table.pieces(list(features), texts=texts, verbatim=verbatim):
             frame = pd.DataFrame({name: self._column(name, read[name], feature) for name, feature in features.items()})
+            X, more, s = frame.reindex(columns=names), read[list(verbatim)], None  # transform skips what fit dropped
+            if self.groups is not None:
+                known, before = self.groups.known, int(self.groups.known[: self.rows].sum())
+                mine = known[self.rows : self.rows + len(frame)]
+                X, more, s = X[mine], more[mine], self.groups.s[before : before + mine.sum()]
             self.rows += len(frame)
-            everything = frame.reindex(columns=list(encoder.feature_names_in_))  # transform skips what fit dropped
-            X = np.asarray(encoder.transform(everything)) + np.float32(0)  # no -0: equal rows have equal bytes
-            yield X, read[list(verbatim)]
+            if len(X):
+                # no -0: equal rows have equal bytes
+                yield np.asarray(fitted_code(self.model.pipeline, X, s)[1]) + np.float32(0), more
         if not self.rows:
             raise InputError(f"{self.table.path} has column names but no rows.")
 
@@ -186,11 +220,8 @@ def _as_fitted(column: pd.Series, kind: str, table: TableFile, *, rows_before: i
     return values
 
 
-def known_groups(model: FittedModel, table: TableFile) -> tuple[pd.DataFrame, np.ndarray, list[str]]:
-    """Read the sensitive columns of a model from a table; leave out rows of groups it was not fitted to.
-
-    Returns the groups of the other rows, which rows these are, (n,) bool, and notes.
-    """
+def known_groups(model: FittedModel, table: TableFile) -> KnownGroups:
+    """Read the sensitive columns of a model from a table; leave out rows of groups it was not fitted to."""
     encoder, bins = model.groups, (model.record or {}).get("task", {}).get("bins", {})
     table.check_columns(encoder.columns_, "which the model was fitted to protect")
     s, notes = table.read(encoder.columns_).frame, []
@@ -223,4 +254,16 @@ def known_groups(model: FittedModel, table: TableFile) -> tuple[pd.DataFrame, np
         few = f"Only {known.sum()} of {len(known)} rows of {table.path}"
         remedy = "Write the groups as they were in its fit."
         raise InputError(f"{few} are of groups the model knows ({levels}).", remedy=remedy)
-    return s[known].reset_index(drop=True), known, notes
+    return KnownGroups(s[known].reset_index(drop=True), known, notes)
+
+
+def _all_known(model: FittedModel, table: TableFile) -> KnownGroups:
+    """Read the sensitive columns that a model takes as inputs; raise InputError if a group is missing or unknown."""
+    columns = model.groups.columns_
+    table.check_columns(columns, "which this model reads: it was fitted with --encode-sensitive")
+    found = known_groups(model, table)
+    if not found.known.all():
+        row, names = int(np.flatnonzero(~found.known)[0]) + 1, " and ".join(columns)
+        problem = f"Row {row:,} of {table.path} has no {names} that the model knows, and its code depends on it."
+        raise InputError(problem, remedy="Correct it, or leave such rows out.")
+    return found

@@ -42,14 +42,15 @@ class NewRows(NamedTuple):
 
 def new_rows(model: FittedModel, table: TableFile) -> NewRows:
     """Read a table as a model does."""
-    (s, known, notes), reader, record = known_groups(model, table), RowReader(model, table), model.record or {}
-    X, fitted = reader.encoded(), False
+    groups, record, fitted = known_groups(model, table), model.record or {}, False
+    reader = RowReader(model, table, groups)
+    X = reader.encoded()
     if "table" in record:
-        label, used = record["task"]["label"], known
+        label, columns = record["task"]["label"], model.encoder.own_columns(X)
         if label in table.names:  # the fit leaves rows without a label out
-            used = known & table.read([label]).frame[label].notna().to_numpy()
-        fitted = record["table"] == table_fingerprint(row_hashes(X[used]))
-    return NewRows(X[known], s, known, fitted, [*reader.notes, *notes])
+            columns = columns[table.read([label]).frame[label].notna().to_numpy()[groups.known]]
+        fitted = record["table"] == table_fingerprint(row_hashes(columns))
+    return NewRows(X, groups.s, groups.known, fitted, [*reader.notes, *groups.notes])
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95,
         warnings.simplefilter("always")
         check_fresh(model.method, new.X)
         theta = torch.from_numpy(np.asarray(model.method.code_probabilities(new.X), dtype=np.float64))
-        coded = CodedRows(theta, model.groups)
+        coded = CodedRows(theta, model.groups, hard=model.is_hard)
         certificate = certify(coded, sensitive_features=new.s, confidence=confidence, draws=draws)
     used = [w for w in caught if issubclass(w.category, TrainingRowsWarning)]
     notes = [worded(w.message) for w in caught if w not in used and isinstance(w.message, InputWarning)]
@@ -122,7 +123,7 @@ def _compare(
     """Compare every earlier limit with what the new rows prove; all lower bounds hold together at the confidence."""
     method = model.method
     things = [("code", theta, _searched(model, theta, limit.draws), certificate)]
-    if limit.promised:
+    if limit.promised and not model.is_hard:  # the class of a hard code is a function of it
         classes = method.classes_
         digits = torch.from_numpy(binary_digits(np.searchsorted(classes, method.predict(new.X)), len(classes)))
         coded = CodedRows(digits, model.groups)

@@ -1,5 +1,6 @@
-"""A small model in a folder, and the command line as a function."""
+"""Small models in folders, and the command line as a function."""
 
+import dataclasses
 import sys
 from collections import namedtuple
 
@@ -7,7 +8,7 @@ import pytest
 from people import population
 
 from fairbits.commands import main
-from fairbits.estimators import InvariantClassifier, Schedule
+from fairbits.estimators import ExactCodeClassifier, InvariantClassifier
 
 Ended = namedtuple("Ended", ["code", "out", "err"])
 
@@ -30,15 +31,33 @@ def fairbits(monkeypatch, capsys):
     return fairbits
 
 
-@pytest.fixture(scope="session")
-def fitted(tmp_path_factory):
-    """Return a folder of `fairbits fit`, not to be drawn from: copy it first. The table it was fitted to is beside."""
-    folder = tmp_path_factory.mktemp("fitted")
+def fit(folder, *arguments):
+    """Fit a small table in a folder; the model is in m, the table beside it."""
     population(600, 0).to_csv(folder / "pay.csv", index=False)
-    arguments = ["--label", "paid", "--sensitive", "sex", "--gamma", "0.5", "--epochs", "3", "--code-size", "6"]
+    arguments = ["--label", "paid", "--sensitive", "sex", "--epochs", "3", *arguments]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["fairbits", "fit", str(folder / "pay.csv"), *arguments, "-o", str(folder / "m")])
-        patch.setattr(InvariantClassifier, "own_schedule", Schedule(min_steps=200))
-        with pytest.raises(SystemExit):
+        for method in (InvariantClassifier, ExactCodeClassifier):
+            patch.setattr(method, "own_schedule", dataclasses.replace(method.own_schedule, min_steps=200))
+        with pytest.raises(SystemExit) as ended:
             main()
+    assert not ended.value.code
     return folder
+
+
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory):
+    """Return a folder with a random code, not to be drawn from: copy it first. The table it was fitted to is beside."""
+    return fit(tmp_path_factory.mktemp("fitted"), "--gamma", "0.5", "--code-size", "6")
+
+
+@pytest.fixture(scope="session")
+def hard(tmp_path_factory):
+    """Return a folder with a hard code, which is certified."""
+    return fit(tmp_path_factory.mktemp("hard"), "--max-disparity", "0.7", "--code-size", "4")
+
+
+@pytest.fixture(scope="session")
+def seeing(tmp_path_factory):
+    """Return a folder with a hard code that depends on the sensitive column."""
+    return fit(tmp_path_factory.mktemp("seeing"), "--max-disparity", "0.7", "--code-size", "4", "--encode-sensitive")

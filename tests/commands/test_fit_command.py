@@ -66,9 +66,9 @@ def test_a_terminal_shows_a_bar_and_json_stays_json(table, tmp_path, monkeypatch
     monkeypatch.setenv("COLUMNS", "120")
     assert run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m", "--json") == 0
     out, err = capsys.readouterr()
-    assert json.loads(out)["format"] == 1
-    assert "step 1 of 8, training and certifying" in err
-    assert "step 8 of 8" in err
+    assert json.loads(out)["format"] == 2
+    assert "step 1 of 4, training and certifying" in err
+    assert "step 4 of 4" in err
     assert "\u2501" in err  # of the bar
 
 
@@ -120,6 +120,8 @@ def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, c
         ([], "Name the column to predict with --label"),
         (["--label", "payed", "--sensitive", "sex"], "did you mean 'paid'?"),
         ([*NAMED, "--gamma", 0.1, "--max-disparity", 0.1], "one of the two"),
+        ([*NAMED, "--gamma", 0.1, "--encode-sensitive"], "--encode-sensitive needs a limit. Leave --gamma out."),
+        ([*NAMED, "--code-size", 12], "--code-size 12 must be a whole number at least 1 and at most 10"),
         ([*NAMED, "--encoding", "klingon"], "--encoding klingon is unknown"),
     ],
 )

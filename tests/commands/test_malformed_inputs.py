@@ -47,6 +47,7 @@ MANY = np.array([f"town {i}" for i in range(300)])
 TRANSFORM = ["transform", "m", "t.csv", "-o", "out.csv"]
 AUDIT = ["audit", "t.csv", "--sensitive", "sex"]
 CERTIFY = ["certify", "m", "t.csv"]
+OF_LEDGERS = {"--reuse", "--again", "--person"}
 FIT = ["fit", "t.csv", *NAMED, "-o", "new"]
 
 # content of t.csv (or a function that writes t.parquet), arguments, words of the answer
@@ -114,6 +115,11 @@ BAD = {
     "keep nobody": (GOOD, [*TRANSFORM, "--keep", "identifier"], "has no column 'identifier'"),
     "keep a bit": (table(bit0=1), [*TRANSFORM, "--keep", "bit0"], "twice; rename that column"),
     "keep twice": (GOOD, [*TRANSFORM, "--keep", "id,id"], "twice; rename that column"),
+    "reuse of a hard code": (GOOD, ["transform", "h", "t.csv", "--reuse"], "--reuse is for random codes."),
+    "again of a hard code": (GOOD, ["predict", "h", "t.csv", "--again"], "the same code every time: leave it out"),
+    "person of a hard code": (GOOD, ["transform", "h", "t.csv", "--person", "id"], "--person is for random codes."),
+    "expected of a hard code": (GOOD, ["predict", "h", "t.csv", "--expected"], "--expected is for random codes."),
+    "draws of a hard code": (GOOD, ["certify", "h", "t.csv", "--draws", "2"], "--draws 2 is for random codes"),
     "both at once": (GOOD, [*TRANSFORM, "--reuse", "--again"], "pass only one of the two"),
     "expected and reuse": (GOOD, ["predict", "m", "t.csv", "--expected", "--reuse"], "--expected draws no codes"),
     "person unknown": (GOOD, [*TRANSFORM, "--person", "name"], "has no column 'name'"),
@@ -141,6 +147,13 @@ BAD = {
         ["audit", "t.csv", "--model", "m", "--drop", "job"],
         "a model knows which columns it reads",
     ),
+    "S not there to encode": (
+        without("sex"),
+        ["transform", "e", "t.csv"],
+        "no column 'sex', which this model reads: it was fitted with --encode-sensitive",
+    ),
+    "S missing to encode": (change(4, sex=""), ["transform", "e", "t.csv"], "Row 5 of t.csv has no sex that the model"),
+    "S unknown to encode": (change(4, sex="X"), ["predict", "e", "t.csv"], "its code depends on it. Correct it"),
     # to fit
     "fit: one row": (population(1, 7).to_csv(index=False).encode(), FIT, "at least 200 are needed"),
     "fit: label with one value": (table(paid="yes"), FIT, "is yes in every row"),
@@ -163,10 +176,14 @@ BAD = {
 
 
 @pytest.fixture
-def place(fitted, tmp_path, monkeypatch):
-    """Return a folder with a model, damaged copies of it, and other things that must stay as they are."""
-    for name in ("m", "damaged", "misread", "forged"):
-        shutil.copytree(fitted / "m", tmp_path / name)
+def place(fitted, hard, seeing, tmp_path, monkeypatch):
+    """Return a folder with models, damaged copies of one, and other things that must stay as they are."""
+    for name, folder in {
+        "h": hard,
+        "e": seeing,
+        **dict.fromkeys(("m", "damaged", "misread", "forged"), fitted),
+    }.items():
+        shutil.copytree(folder / "m", tmp_path / name)
     with (tmp_path / "damaged" / "model" / "weights.safetensors").open("r+b") as file:
         file.seek(-9, os.SEEK_END)
         file.write(b"\xff")
@@ -184,9 +201,14 @@ def contents(folder):
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-@pytest.mark.parametrize("name", BAD)
+ALIKE = {name: bad for name, bad in BAD.items() if bad[1][:2] == ["transform", "m"] and not OF_LEDGERS & {*bad[1]}}
+
+
+@pytest.mark.parametrize("name", [*BAD, *(f"{name}, hard" for name in ALIKE)])
 def test_a_sentence_and_nothing_else(place, fairbits, name):
-    content, arguments, words = BAD[name]
+    content, arguments, words = BAD[name.removesuffix(", hard")]
+    if name.endswith(", hard"):
+        arguments = ["transform", "h", *arguments[2:]]
     if callable(content):
         content(place / "t.parquet")
     else:
@@ -244,10 +266,11 @@ GOOD_ENOUGH = {
 }
 
 
+@pytest.mark.parametrize("model", ["m", "h"])
 @pytest.mark.parametrize("name", GOOD_ENOUGH)
-def test_what_can_be_understood_is(place, fairbits, name):
+def test_what_can_be_understood_is(place, fairbits, name, model):
     (place / "t.csv").write_bytes(GOOD_ENOUGH[name])
-    ended = fairbits(*TRANSFORM)
+    ended = fairbits("transform", model, *TRANSFORM[2:])
     assert ended.code == 0, ended.err
     assert len(pd.read_csv("out.csv")) == 300
 

@@ -8,6 +8,7 @@ from paper_records import everything, scores, search
 
 from fairbits.commands import main
 from fairbits.lab.run_records import append_record
+from fairbits.report.page import FORMAT
 
 AUDIT = {
     "subject": "the representation",
@@ -33,7 +34,7 @@ def run(monkeypatch, *arguments):
 
 
 def test_a_page_is_made_from_the_record_alone(tmp_path, monkeypatch, capsys):
-    (tmp_path / "audit.json").write_text(json.dumps({"format": 1, "source": "t.csv", "audit": AUDIT}))
+    (tmp_path / "audit.json").write_text(json.dumps({"format": FORMAT, "source": "t.csv", "audit": AUDIT}))
     assert run(monkeypatch, tmp_path) == 0
     assert "report.html" in capsys.readouterr().out
     assert "Audit of the representation on 10 rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -59,9 +60,9 @@ def test_tables_and_figures_are_made_from_the_records_alone(tmp_path, monkeypatc
         ({"audit.json": b"{"}, "is damaged: it is not JSON"),
         ({"audit.json": b"\xff\xfe\x00"}, "is damaged: it is not JSON"),
         ({"audit.json": b"[1]"}, "is not a record of fairbits"),
-        ({"audit.json": b'{"format": 99}'}, "has format 99; this version of fairbits reads format 1"),
-        ({"audit.json": b'{"format": 1}'}, "is damaged: a part of it is missing"),
-        ({"audit.json": b'{"format": 1, "audit": {"probes": 3}}'}, "is damaged: a part of it is missing"),
+        ({"audit.json": b'{"format": 99}'}, "has format 99; this version of fairbits reads format 2"),
+        ({"audit.json": b'{"format": 2}'}, "is damaged: a part of it is missing"),
+        ({"audit.json": b'{"format": 2, "audit": {"probes": 3}}'}, "is damaged: a part of it is missing"),
         ({"records.jsonl": b'{"format": 1}\n'}, "records.jsonl is damaged"),
         ({"records.jsonl": b'{"format": 99}\n'}, "records.jsonl holds records of format 99"),
     ],
@@ -82,7 +83,7 @@ def test_no_folder_gets_a_sentence(tmp_path, monkeypatch, capsys):
 
 
 def test_without_the_packages_that_draw_it_is_said_how_to_get_them(tmp_path, monkeypatch, capsys):
-    (tmp_path / "audit.json").write_text(json.dumps({"format": 1, "audit": AUDIT}))
+    (tmp_path / "audit.json").write_text(json.dumps({"format": FORMAT, "audit": AUDIT}))
     monkeypatch.setitem(sys.modules, "fairbits.report.sections", None)
     assert run(monkeypatch, tmp_path) == 1
     assert (

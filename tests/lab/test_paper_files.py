@@ -12,11 +12,12 @@ from paper_records import everything, one_kind_each, reference, scores, search
 
 from fairbits.lab.paper import LATEX_HEAD, paper_sections, write_lab_report, write_paper
 from fairbits.lab.paper.biased_images import contact_sheet, png
+from fairbits.lab.paper.latex_tables import latex
 from fairbits.lab.paper.paper_style import mark_of
 from fairbits.lab.paper.record_frames import mean_points, tuned_scores
 from fairbits.lab.paper.tuned_methods import without_far_constant
 from fairbits.lab.run_records import append_record, read_runs
-from fairbits.report.text_tables import latex, markdown
+from fairbits.report.wording import markdown
 
 COMPAS = ("complexity", "plane", "representation", "stability", "tradeoff")
 NAMES = ["biased-mnist", *(f"compas-{part}" for part in COMPAS)]

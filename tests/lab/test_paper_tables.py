@@ -8,8 +8,9 @@ from paper_records import drawn, everything, image, plane, reference, scores, se
 from fairbits.lab.paper import PARTS
 from fairbits.lab.paper.biased_images import biased_mnist
 from fairbits.lab.paper.information_paths import plane as plane_sections
+from fairbits.lab.paper.latex_tables import escape, latex
 from fairbits.lab.paper.tuned_methods import representation, tradeoff
-from fairbits.report.text_tables import Table, escape, latex, markdown
+from fairbits.report.wording import Table, markdown
 
 SPECIAL = Table(
     "odd", "100 % of $x_i^2$ & ~more", ("[a]", "b*"), (("-0.1 ± 0.2", "µ \\ #1 {x}"), ("[1]", "a|b")), ("Note 5 %.",)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fairbits.auditing import audit
+from fairbits.report.page import FORMAT
 from fairbits.tables.task import make_task
 from fairbits.workflow import fit_task as fitting
 from fairbits.workflow.fit_record import fit_record
@@ -33,13 +34,13 @@ def small_table(n=600, seed=0):
 def small_record(**options):
     """Return the record of a fit of a few epochs, as it is read from a file."""
     task = make_task(small_table(), "paid", [EVIL, "age"], n_bins=2)
-    asked = fitting.FitOptions(**({"max_disparity": 0.9} | options), code_size=3, max_epochs=2)
-    fit = fitting.fit_task(task, asked, gammas=(0.0, 0.5, 0.9), strengths=(0.1, 0.9), others=(0.0, 0.9))
-    record = fit_record(fit, task, asked, f"{EVIL}.csv")
+    asked = fitting.FitOptions(**(options or {"max_disparity": 0.9}), code_size=3, max_epochs=2)
+    fit = fitting.fit_task(task, asked, path=(0.05, 0.3, 0.9))
+    record = fit_record(fit, task, f"{EVIL}.csv")
     return json.loads(json.dumps(record, allow_nan=False))
 
 
 def audit_record(values, groups):
     """Return the record of an audit of somebody else's representation."""
     found = audit(values, sensitive_features=groups)
-    return {"format": 1, "source": "theirs.csv", "audit": json.loads(json.dumps(found.to_dict()))}
+    return {"format": FORMAT, "source": "theirs.csv", "audit": json.loads(json.dumps(found.to_dict()))}

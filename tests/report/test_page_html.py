@@ -21,7 +21,7 @@ from fairbits.lab.run_records import append_record
 from fairbits.report import charts as looks
 from fairbits.report.page import record_page
 
-SECTIONS = ["verdict", "frontier", "attacks", "guarantee", "data", "bits", "scores", "learning", "plane", "words"]
+SECTIONS = ["verdict", "frontier", "attacks", "guarantee", "data", "bits", "scores", "learning", "words"]
 CSS = (Path(looks.__file__).parent / "style.css").read_text()
 
 
@@ -63,6 +63,12 @@ class Parsed(HTMLParser):
 @pytest.fixture(scope="module")
 def record():
     return small_record()
+
+
+@pytest.fixture(scope="module")
+def random():
+    """Return the record of a random code."""
+    return small_record(gamma=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +144,7 @@ def test_names_are_data_of_charts_and_never_programs(parsed):
 def test_every_chart_has_words_and_numbers(html, parsed):
     charts = [a for t, a in parsed.elements if t == "div" and a.get("class") == "chart"]
     assert {c["id"] for c in charts} == set(parsed.specs)
-    assert len(charts) == 1 + 1 + 2 + 1 + 2 + 2
+    assert len(charts) == 1 + 1 + 2 + 1 + 2
     for chart in charts:
         assert chart["role"] == "img"
         assert len(chart["aria-label"]) > 20
@@ -155,12 +161,12 @@ def rounded(value, direction):
 def test_the_page_says_what_the_record_says(record, parsed):
     task, certificate = record["audit"]["task"], record["certificate"]
     for number in (
-        f"accuracy {task['one_draw_accuracy']:.3f}",
+        f"accuracy {task['accuracy']:.3f}",
         f"{rounded(certificate['bounds'][0]['balanced_accuracy'], 'ROUND_CEILING')}",
         f"Best attack, at least: {rounded(record['audit']['adversaries'][0]['reached'], 'ROUND_FLOOR')}",
         f"Any attack, at most: {rounded(record['audit']['adversaries'][0]['at_most'], 'ROUND_CEILING')}",
         f"{record['bits'][0]['joint']:.6f}",
-        f"{record['plane']['epochs'][-1]['about_s']:.4f}",
+        f"{record['front'][-1]['auc']:.3f}",
         record["made"]["date"],
     ):
         words = parsed.text + " ".join(a.get("aria-label", "") for _, a in parsed.elements)
@@ -169,16 +175,37 @@ def test_the_page_says_what_the_record_says(record, parsed):
         assert line[1:] in parsed.text
 
 
-def test_the_slider_has_a_text_for_every_gamma(record, parsed):
+@pytest.mark.parametrize("varied", ["limit", "gamma"])
+def test_the_slider_has_a_text_for_every_model_of_the_path(request, varied):
+    record = request.getfixturevalue("record" if varied == "limit" else "random")
+    parsed = Parsed(record_page(record))
     (slider,) = parsed.having("input", type="range")
     (texts,) = [json.loads(text) for a, text in parsed.scripts if a.get("id") == "places"]
-    path = sorted((m for m in record["alternatives"] if m["name"] == "BinaryMI"), key=lambda m: m["gamma"])
+    path = sorted((m for m in record["alternatives"] if m["name"] == "fairbits"), key=lambda m: m["value"])
+    name, of = ("training limit", "") if varied == "limit" else ("gamma", "one_draw_")
     assert int(slider["max"]) == len(path) - 1
     for text, model in zip(texts, path, strict=True):
-        assert text.startswith(f"gamma {model['gamma']:g}")
-        assert f"accuracy {model['scores']['one_draw_accuracy']:.3f}" in text
+        assert text.startswith(f"{name} {model['value']:g}")
+        assert f"accuracy {model['scores'][f'{of}accuracy']:.3f}" in text
+        assert f"disparity {model['scores']['disparity']:.3f}" in text
         assert ("the chosen model" in text) == model["chosen"]
     assert path[int(slider["value"])]["chosen"]
+
+
+def test_only_random_codes_are_drawn(record, random):
+    hard, drawn = (Parsed(record_page(found)).text for found in (record, random))
+    assert not re.search(r"\bdraws?\b|\bdrawn\b|random code", hard.replace("the random code whose bits", ""))
+    for words in (
+        "one draw of the code predicts paid",
+        "Several draws of the same person",
+        "is drawn once",
+        "16 draws",
+    ):
+        assert words in drawn
+        assert words not in hard
+    assert "the code predicts paid" in hard
+    assert "The certificate covers these scores" in hard
+    assert "not this score" in drawn
 
 
 def test_the_verdicts(record):
@@ -197,7 +224,7 @@ def test_the_verdicts(record):
         ("alternatives", "frontier"),
         ("scores_by_group", "scores"),
         ("history", "learning"),
-        ("plane", "plane"),
+        ("front", None),
         ("certificate", None),
         ("task", "data"),
         ("tested", None),
@@ -233,7 +260,7 @@ def test_audits_of_other_representations_have_a_page():
     real = Parsed(record_page(audit_record(rng.normal(size=(400, 3)), groups)))
     assert "Nothing is certified" in real.text
     assert set(real.specs) == {"attacks-chart-0"}
-    assert real.text.count("Not in this report") == 7
+    assert real.text.count("Not in this report") == 6
 
 
 def test_the_papers_experiments_have_a_page(tmp_path):

@@ -5,9 +5,17 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
-from fairbits import BinaryMIClassifier, CertifiedClassifier, Schedule, TableEncoder, VanillaClassifier, save
+from fairbits import (
+    BinaryMIClassifier,
+    CertifiedClassifier,
+    FairCodeClassifier,
+    Schedule,
+    TableEncoder,
+    VanillaClassifier,
+    save,
+)
 from fairbits.commands.release_codes import Files
 from fairbits.encoding import GroupEncoder
 from fairbits.tables.fitted_model import FittedModel, RowReader, known_groups, open_model
@@ -48,7 +56,7 @@ def test_models_that_cannot_be_used_here_say_why(tmp_path):
     with pytest.raises(ValueError, match="without a table's column names"):
         open_model(tmp_path / "numbers")
     save(make_pipeline(TableEncoder(), VanillaClassifier(**BRIEF)).fit(X[["a", "kind"]], y), tmp_path / "plain")
-    with pytest.raises(ValueError, match="a VanillaClassifier, which has no random code"):
+    with pytest.raises(ValueError, match="a VanillaClassifier, which has no code"):
         open_model(tmp_path / "plain").need_code()
     with pytest.raises(ValueError, match="was fitted without sensitive columns"):
         _ = open_model(tmp_path / "plain").groups
@@ -68,14 +76,15 @@ def test_typed_columns_of_a_parquet_file_are_read_as_in_the_fit(tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")
     table = TableFile(tmp_path / "t.parquet")
     encoder = TableEncoder().fit(table.read().frame)
-    model = FittedModel(tmp_path, encoder, method=None, record=None, limit=None)
+    model = FittedModel(tmp_path, make_pipeline(encoder, "passthrough"), record=None, limit=None)
     expected = encoder.transform(table.read().frame)
     np.testing.assert_array_equal(RowReader(model, table).encoded(), expected)
 
 
 def model_of(s, bins=None):
     encoder = GroupEncoder(min_group_size=1).fit(s)
-    return FittedModel(None, None, SimpleNamespace(group_encoder_=encoder), {"task": {"bins": bins or {}}}, None)
+    end = Pipeline([("end", SimpleNamespace(group_encoder_=encoder))])
+    return FittedModel(None, end, {"task": {"bins": bins or {}}}, None)
 
 
 def written(folder, **columns):
@@ -105,3 +114,23 @@ def test_sensitive_numbers_are_read_as_in_the_fit(tmp_path):
     for one in (model, binned):
         with pytest.raises(ValueError, match=r"'age' of .*numbers or dates such as 2026-01-31 .* row 2 it is 'old'"):
             known_groups(one, written(tmp_path, age=["30", "old"], other=1))
+
+
+@VANISHED
+@pytest.mark.parametrize("seeing", [False, True])
+def test_rows_go_through_the_whole_front(tmp_path, seeing):
+    """Also of a model that was made in Python; what it reads of the sensitive column is what certify reads of it."""
+    X, y = people(600, 0)
+    method = FairCodeClassifier(code_size=3, random_state=0, encode_sensitive=seeing).pipeline()
+    method.set_params(code__max_epochs=2, code__schedule=Schedule(min_steps=0))
+    model = CertifiedClassifier(method, max_disparity=0.9, path=(0.5,), random_state=0)
+    save(model.fit(X[["a", "kind"]], y, sensitive_features=X[["sex"]]), tmp_path / "model")
+    new, opened = people(100, 1)[0], open_model(tmp_path)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    assert opened.is_hard
+    assert list(opened.features) == ["a", "kind"]
+    rows = RowReader(opened, TableFile(tmp_path / "new.csv")).encoded()
+    known = {"sensitive_features": new[["sex"]]} if seeing else {}
+    expected = model.estimator_[0].transform(new[["a", "kind"]], **known)
+    np.testing.assert_allclose(rows, expected, atol=1e-6)
+    np.testing.assert_array_equal(opened.method.transform(rows), model.transform(new[["a", "kind"]], **known))

@@ -2,22 +2,21 @@
 
 import dataclasses
 import json
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits.estimators import SaturatedPenaltyWarning, Schedule, VanishedClassWarning
-from fairbits.report.wording import ASSUMPTIONS, at_least, at_most, model_card, summary, verdict
+from fairbits.certificate.releasing import fitted_code
+from fairbits.estimators import BinaryMIClassifier, SaturatedPenaltyWarning, VanishedClassWarning
+from fairbits.report.wording import assumptions, at_least, at_most, model_card, summary, verdict
 from fairbits.tables.task import make_task
 from fairbits.workflow import fit_task as fitting
-from fairbits.workflow.fit_record import fit_record
-from fairbits.workflow.fit_task import STEPS, Contest, FitOptions, fit_task
+from fairbits.workflow.fit_record import fit_record, threshold_disparity
+from fairbits.workflow.fit_task import STEPS, FitOptions, fit_task
 
 BRIEF = {"code_size": 3, "max_epochs": 3}
-STRENGTHS, OTHERS = (0.1, 0.9), (0.0, 0.5)
-PATHS = {"gammas": (0.0, 0.9), "strengths": STRENGTHS, "others": OTHERS}
+LIMITS, GAMMAS = (0.05, 0.4), (0.0, 0.5)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +42,7 @@ def task():
 def certified(task):
     steps = []
     options = FitOptions(max_disparity=0.9, **BRIEF)
-    fit = fit_task(task, options, lambda *step: steps.append(step), **PATHS)
+    fit = fit_task(task, options, lambda *step: steps.append(step), path=LIMITS)
     return fit, options, steps
 
 
@@ -59,13 +58,13 @@ def test_a_loose_limit_is_certified(certified, task):
 def test_every_step_is_told_from_its_beginning_to_its_end(certified):
     _, _, steps = certified
     names = list(dict.fromkeys(name for _, _, name, _ in steps))
-    assert names == [name for name in STEPS if name != "path"]
-    assert [(place, count) for place, count, *_ in steps] == [(names.index(name), 7) for *_, name, _ in steps]
+    assert names == list(STEPS)
+    assert [(place, count) for place, count, *_ in steps] == [(names.index(name), 4) for *_, name, _ in steps]
     for name in names:
         shares = [share for *_, step, share in steps if step == name]
         assert shares == sorted(shares)
         assert (shares[0], shares[-1]) == (0, 1)
-        assert (len(shares) > 3) == (name not in ("audit", "references")), name  # trainings tell their epochs
+        assert (len(shares) > 3) == (name == "training"), name  # which shows its epochs
 
 
 def test_parts_share_no_rows(certified, task):
@@ -78,50 +77,79 @@ def test_parts_share_no_rows(certified, task):
 def test_alternatives_are_scored_on_the_test_rows(certified):
     fit, _, _ = certified
     names = [a.name for a in fit.alternatives]
-    rivals = [name for name in ("Parity", "HSIC") for _ in STRENGTHS]
-    assert names == ["BinaryMI", "BinaryMI", *rivals, "unmitigated", "logistic regression", "constant"]
-    assert [a.gamma for a in fit.alternatives if a.name == "HSIC"] == list(STRENGTHS)
-    assert {a.rows for a in fit.alternatives} == {1680}
+    assert names == ["fairbits", "fairbits", "unprotected", "logistic regression", "constant"]
+    assert sorted(a.value for a in fit.alternatives[:2]) == list(LIMITS)
     by_name = {a.name: a.scores for a in fit.alternatives}
     assert by_name["constant"]["auc"] == 0.5
+    assert by_name["constant"]["disparity"] == 0
     assert by_name["logistic regression"]["auc"] > 0.75
+    assert by_name["unprotected"]["auc"] > 0.75
+    for scores in by_name.values():  # a class is one of the decisions
+        assert scores["discrimination"] <= scores["disparity"] + 1e-9
 
 
 def test_the_scores_of_the_kept_model_are_those_of_its_audit(certified):
     fit, _, _ = certified
     (kept,) = [a for a in fit.alternatives if a.chosen]
-    assert kept.gamma == fit.model[-1].gamma
-    assert kept.scores == fit.audit.task
+    assert kept.value == fit.model[-1].limit
+    assert kept.scores.items() >= fit.audit.task.items()
 
 
-def test_what_was_tested_ends_with_the_kept_model_or_the_first_failure(certified):
+def test_the_disparity_of_a_code_is_that_of_its_worst_decision(certified, task):
+    """Count it again from the codes of the test rows: half of the summed differences between two groups' shares."""
     fit, _, _ = certified
-    passed = [tested["gamma"] for tested in fit.tested if tested["passed"]]
-    assert passed[-1] == fit.model[-1].gamma
+    X, _, s = task.part(fit.test)
+    method, rows = fitted_code(fit.model, X)
+    words = pd.Series(map(bytes, method.transform(rows)))
+    cells = (s.sex + s.race).reset_index(drop=True)
+    tables = pd.crosstab(words, cells, normalize="columns")
+    worst = max((tables[a] - tables[b]).abs().sum() / 2 for a in tables for b in tables)
+    (kept,) = [a for a in fit.alternatives if a.chosen]
+    assert kept.scores["disparity"] == pytest.approx(worst)
+
+
+def test_the_best_threshold_is_found():
+    rng = np.random.default_rng(0)
+    score, groups = rng.random(200).round(1), rng.integers(0, 3, 200)
+    rates = [[(score[groups == g] > t).mean() for g in range(3)] for t in np.arange(0, 1, 0.05)]
+    found = threshold_disparity(np.column_stack([1 - score, score]), groups[:, None])
+    assert found == pytest.approx(max(max(r) - min(r) for r in rates))
+
+
+def test_the_front_rises_with_the_disparity(certified):
+    fit, _, _ = certified
+    front = pd.DataFrame(fit.front)
+    assert list(front) == ["disparity", "accuracy", "auc"]
+    assert len(front) > 3
+    for name in front:
+        assert front[name].is_monotonic_increasing
+        assert front[name].between(0, 1).all()
+    assert front.disparity[0] < 1e-6
+
+
+def test_what_was_tested_ends_with_the_first_failure_and_the_kept_model_passed(certified):
+    fit, _, _ = certified
+    passed = {tested["limit"]: tested["log_loss"] for tested in fit.tested if tested["passed"]}
+    assert min(passed, key=passed.get) == fit.model[-1].limit
     assert all(tested["passed"] for tested in fit.tested[:-1])
 
 
-def test_the_plane_is_of_the_kept_setting(certified):
-    fit, _, _ = certified
-    assert fit.plane["rows"] == 1680
-    assert len(fit.plane["epochs"]) >= 3
-    for epoch in fit.plane["epochs"]:
-        assert -1e-6 <= epoch["about_s"] <= epoch["about_x"] + 1e-6
+def test_a_leakage_in_bits_can_be_limited(task):
+    fit = fit_task(task, FitOptions(max_information=0.9, **BRIEF), path=LIMITS)
+    assert fit.certified
+    assert fit.model[-1].measure == "information"
+    assert "reveals at most 0.9 bits" in fit.certificate.promise
 
 
-def test_models_for_comparison_train_on_few_rows_unless_a_group_would_be_missing(task):
-    train, test = np.arange(2400), np.arange(2400, 3000)
-    contest = Contest(task, train, test, {"max_epochs": 2, "schedule": Schedule(min_steps=0)}, most_rows=500)
-    assert {scored.rows for scored in contest.path("Parity", STRENGTHS)} == {500}
-    rare = dataclasses.replace(task, s=task.s.assign(race=np.where(np.arange(3000) % 2399 == 1500, "r", task.s.race)))
-    assert len(Contest(rare, train, test, {}, most_rows=500).few) == 2400
-
-
-def test_a_sensitive_number_has_as_many_groups_as_were_asked_for(task):
-    table = task.X.assign(age=np.arange(len(task.y)) % 60, paid=task.y)
-    halved = make_task(table, "paid", ["age"], n_bins=2)
-    assert len(halved.group_sizes) == 2
-    assert set(Contest(halved, [], [], {}).groups[:, 0]) == {0, 1}
+def test_a_model_may_read_the_sensitive_columns_and_says_so(task):
+    options = FitOptions(max_disparity=0.9, encode_sensitive=True, **BRIEF)
+    fit = fit_task(task, options, path=LIMITS)
+    record = fit_record(fit, task, "table.csv")
+    assert {"sex (sensitive)=F", "race (sensitive)=p"} <= set(fit.model[0].get_feature_names_out())
+    assert not [concern for concern in fit.concerns if "sensitive column" in concern]  # it is meant to read them
+    for text in (summary(record), model_card(record)):
+        assert "This model reads sex, race: for sharing data. Do not use it for decisions about people" in text
+    assert "This model reads" not in summary(record | {"asked": {**record["asked"], "encode_sensitive": False}})
 
 
 def test_a_part_without_a_class_or_a_group_is_told_before_training(task):
@@ -136,32 +164,28 @@ def test_a_part_without_a_class_or_a_group_is_told_before_training(task):
 
 
 def test_an_impossible_limit_is_refused_with_the_safest_model(task):
-    fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF), **PATHS)
+    fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF), path=LIMITS)
     assert not fit.certified
     assert "No model could be certified to a disparity of at most 0.001" in fit.refusal
     assert fit.certificate.promise is None
     assert fit.certificate.total_variation > 0.001
-    assert fit.model[-1].gamma == fit.alternatives[0].gamma  # of a path that begins with the safest
+    assert fit.model[-1].limit == fit.alternatives[0].value  # of a path that begins with the safest
+
+
+class Loud(BinaryMIClassifier):
+    """Warns of something, with its gamma."""
+
+    def concerns(self, X, y=None, sensitive_features=None):
+        kinds = (VanishedClassWarning, SaturatedPenaltyWarning) if len(X) == 1680 else ()  # the training rows
+        return [kind(f"{kind.__name__} of gamma {self.gamma}.") for kind in kinds]
 
 
 @pytest.fixture(scope="module")
 def fixed(task):
-    """Return a fit of a given gamma in which every part warns of something."""
-
-    def warns(name, category, words):
-        original = getattr(fitting, name)
-
-        def loud(*arguments, **options):
-            warnings.warn(words, category, stacklevel=2)
-            return original(*arguments, **options)
-
-        patch.setattr(fitting, name, loud)
-
+    """Return a fit of a given gamma in which every model warns of something."""
     with pytest.MonkeyPatch.context() as patch:
-        warns("VanillaClassifier", SaturatedPenaltyWarning, "of the unmitigated model")
-        warns("_fit_gamma", VanishedClassWarning, "of the training rows")
-        warns("_fit_gamma", SaturatedPenaltyWarning, "of the chosen model")
-        return fit_task(task, FitOptions(gamma=0.2, **BRIEF), **PATHS)
+        patch.setattr(fitting, "BinaryMIClassifier", Loud)
+        return fit_task(task, FitOptions(gamma=0.2, **BRIEF), path=GAMMAS)
 
 
 def test_a_fixed_gamma_has_a_certificate_and_no_promise(fixed):
@@ -170,20 +194,19 @@ def test_a_fixed_gamma_has_a_certificate_and_no_promise(fixed):
     assert fit.certificate.promise is None
     assert fit.certified
     assert not fit.tested
-    path = {a.gamma: a.chosen for a in fit.alternatives if a.name == "BinaryMI"}
-    assert path == {0.2: True, **dict.fromkeys(OTHERS, False)}
+    path = {a.value: a.chosen for a in fit.alternatives if a.name == "fairbits"}
+    assert path == {0.2: True, **dict.fromkeys(GAMMAS, False)}
 
 
 def test_only_the_chosen_model_is_minded_and_vanished_classes_by_the_test_rows(fixed):
     concerns = " ".join(fixed.concerns)
-    assert "of the chosen model Try a smaller --code-size." in concerns
-    assert "of the unmitigated model" not in concerns
-    assert "of the training rows" not in concerns
+    assert "SaturatedPenaltyWarning of gamma 0.2. Try a smaller --code-size." in concerns
+    assert concerns.count("of gamma") == 1
 
 
 def test_the_record_is_json_and_holds_no_seed(certified, task):
-    fit, options, _ = certified
-    record = fit_record(fit, task, options, "table.csv")
+    fit, _, _ = certified
+    record = fit_record(fit, task, "table.csv")
     text = json.dumps(record, allow_nan=False)
     assert "seed" not in json.loads(text)["asked"]
     assert record["task"]["group_sizes"] == task.group_sizes
@@ -201,9 +224,9 @@ def test_the_record_is_json_and_holds_no_seed(certified, task):
 
 
 def test_scores_of_a_small_group_are_not_shown(certified, task):
-    fit, options, _ = certified
+    fit, _, _ = certified
     sizes = task.part(fit.test)[2].sex.value_counts()
-    shown = fit_record(fit, task, options, "table.csv", fewest_shown=sizes.max())["scores_by_group"]
+    shown = fit_record(fit, task, "table.csv", fewest_shown=sizes.max())["scores_by_group"]
     assert {g["group"] for g in shown if g["column"] == "sex"} == {sizes.idxmax()}
 
 
@@ -213,39 +236,47 @@ def test_limits_or_gamma(options):
         FitOptions(**options)
 
 
+def test_what_a_method_cannot_do_is_said_before_training():
+    with pytest.raises(ValueError, match="--encode-sensitive needs a limit"):
+        FitOptions(gamma=0.1, encode_sensitive=True)
+    with pytest.raises(ValueError, match="code_size=12 must be a whole number at least 1 and at most 10"):
+        FitOptions(max_disparity=0.1, code_size=12).pipeline("each")
+    assert FitOptions(gamma=0.1, code_size=14).pipeline("each")[-1].code_size == 14
+
+
 def test_the_words_say_what_the_numbers_say(certified, task):
-    fit, options, _ = certified
-    record = fit_record(fit, task, options, "table.csv")
+    fit, _, _ = certified
+    record = fit_record(fit, task, "table.csv")
     text, card = summary(record), model_card(record)
-    assert text.startswith("Certified at 95% confidence: the rates of any decision made from one draw of the code")
+    assert text.startswith("Certified at 95% confidence: the rates of any decision made from the code differ")
     assert f"a disparity of at most {at_most(fit.certificate.total_variation)}" in text
-    assert f"accuracy {fit.audit.task['one_draw_accuracy']:.3f}" in text
+    assert f"accuracy {fit.audit.task['accuracy']:.3f}" in text
     for group, size in task.group_sizes.items():
         assert f"{group} {size:,}" in card
     for line in fit.certificate.does_not_cover:
         assert f"- {line}" in card
     assert "leakage in bits, at most" in card
     assert f"| {at_most(fit.certificate.bounds[0].information, 4)} |" in card
-    assert "| unprotected network |" in card
-    low, high = fit.audit.intervals["one_draw_accuracy"]
-    assert low < fit.audit.task["one_draw_accuracy"] < high
+    low, high = fit.audit.intervals["accuracy"]
+    assert low < fit.audit.task["accuracy"] < high
     assert f" (95% interval {at_least(low)} to {at_most(high)})" in text
     rows = {line.split("|")[1].strip(): line for line in card.splitlines() if line.startswith("| ")}
-    for name in ("this model, one draw", "unprotected network", "logistic regression", "always the majority class"):
+    for name in ("this model", "boosted trees, no protection", "logistic regression", "always the majority class"):
         assert rows[name].count(" to ") == 2, name  # AUC and accuracy
-    for line in ASSUMPTIONS:
+    for line in assumptions(record):
         assert f"- {line}" in card
+    assert "draw" not in text + card
 
 
 def test_bounds_of_rows_that_chose_the_model_are_no_promise(certified, task):
     fit, options, _ = certified
-    promised = fit_record(fit, task, options, "table.csv")
+    promised = fit_record(fit, task, "table.csv")
     assert "only the limit is guaranteed" in verdict(promised)
     assert fit.audit.confidence == options.confidence
 
 
 def test_a_refusal_is_the_first_thing_said(certified, task):
-    fit, options, _ = certified
-    record = {**fit_record(fit, task, options, "t"), "certified": False, "refusal": "No model could be certified."}
+    fit, _, _ = certified
+    record = {**fit_record(fit, task, "t"), "certified": False, "refusal": "No model could be certified."}
     assert summary(record).startswith("Not certified. No model")
     assert "Not certified. No model" in model_card(record).splitlines()[2]

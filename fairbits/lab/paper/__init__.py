@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from fairbits.errors import InputError, MissingExtraError
 from fairbits.lab.paper.biased_images import biased_mnist, sample_images
 from fairbits.lab.paper.information_paths import plane, plane_charts
+from fairbits.lab.paper.latex_tables import latex
 from fairbits.lab.paper.method_frontiers import overview, within_limits
 from fairbits.lab.paper.record_frames import NOTES, Record, in_order, of_kind
 from fairbits.lab.paper.strength_paths import complexity, stability, strength_charts
@@ -22,7 +23,7 @@ from fairbits.lab.paper.tuned_methods import representation, representation_char
 from fairbits.lab.run_records import read_runs
 from fairbits.lab.run_settings import RUN
 from fairbits.report.page import Section, render
-from fairbits.report.text_tables import latex, markdown
+from fairbits.report.wording import markdown
 from fairbits.storage import replace_file
 
 __all__ = ["can_draw", "paper_charts", "paper_sections", "write_lab_report", "write_paper"]

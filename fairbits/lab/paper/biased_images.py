@@ -16,7 +16,7 @@ from fairbits.datasets.mnist import mnist_is_kept
 from fairbits.lab.paper.paper_style import finish
 from fairbits.lab.paper.record_frames import MISSING, NOTES, PUBLISHED, Record, number, of_kind
 from fairbits.report.page import Section
-from fairbits.report.text_tables import Table
+from fairbits.report.wording import Table
 
 alt = lazy_loader.load("altair")
 COLUMNS = ["epochs", "method", "rho", "seed", "accuracy", "one_draw_accuracy", "information"]

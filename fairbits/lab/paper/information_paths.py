@@ -9,7 +9,7 @@ import pandas as pd
 from fairbits.lab.paper.paper_style import axis, extent, finish, mark_of, method_encodings, shade
 from fairbits.lab.paper.record_frames import NOTES, Record, estimate, of_kind, one_each
 from fairbits.report.page import Section
-from fairbits.report.text_tables import Table
+from fairbits.report.wording import Table
 
 alt = lazy_loader.load("altair")
 ABOUT = {"about_x": "I(X;T)", "about_y": "I(T;Y)", "about_s": "I(T;S)"}

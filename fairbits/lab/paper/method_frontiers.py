@@ -8,7 +8,7 @@ from fairbits.lab.paper import record_frames as frames
 from fairbits.lab.paper.record_frames import FOLD, MISSING, NOTES, ONE_DRAW, OURS, REFERENCES, Record, estimate
 from fairbits.lab.paper.strength_paths import frontiers
 from fairbits.report.page import Section
-from fairbits.report.text_tables import Table
+from fairbits.report.wording import Table
 
 LIMITS = (0.05, 0.1, 0.15, 0.2)  # of GPA
 LIMITED = tuple(f"AUC at GPA ≤ {limit:g} ↑" for limit in LIMITS)

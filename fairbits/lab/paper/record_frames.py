@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.stats import rankdata, t
 
 from fairbits.metrics import paper_objective
-from fairbits.report.text_tables import Table
+from fairbits.report.wording import Table
 
 HERE = Path(__file__).parent
 NOTES = tomllib.loads((HERE / "notes.toml").read_text(encoding="utf-8"))

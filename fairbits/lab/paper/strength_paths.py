@@ -22,7 +22,7 @@ from fairbits.lab.paper.record_frames import (
     with_one_draw,
 )
 from fairbits.report.page import Section
-from fairbits.report.text_tables import Table
+from fairbits.report.wording import Table
 
 alt = lazy_loader.load("altair")
 BOUNDS = ("difference_bound", "tol")  # less is stronger: they have a frontier, but no stability

@@ -11,7 +11,7 @@ from fairbits.lab.paper.paper_style import ACCURATE, FAIRER, LETTERS, axis, exte
 from fairbits.lab.paper.record_frames import FOLD, MISSING, NOTES, REFERENCES, Record, estimate, mean_points, method_of
 from fairbits.lab.paper.strength_paths import fold_means, frontiers
 from fairbits.report.page import Section
-from fairbits.report.text_tables import Table
+from fairbits.report.wording import Table
 
 alt = lazy_loader.load("altair")
 RIVALS = ("AdvCls", "VFAE", "HSIC", "Parity", "Vanilla", *REFERENCES)

@@ -1,7 +1,8 @@
-"""A table and its two spellings, Markdown and LaTeX."""
+"""Tables in LaTeX, for a paper."""
 
 import re
-from dataclasses import dataclass
+
+from fairbits.report.wording import Table
 
 NARROW = 6  # columns; a wider table is fitted to the line
 LATEX = {
@@ -11,34 +12,6 @@ LATEX = {
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", '"': "''"},
     **{"–": "--", "−": "$-$", "±": r"$\pm$", "≤": r"$\leq$", "↑": r"$\uparrow$", "↓": r"$\downarrow$"},
 }
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of text under a head; `name` is the label that LaTeX refers to, notes are sentences below."""
-
-    name: str
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-
-
-def markdown(table: Table) -> str:
-    r"""Return a table as Markdown.
-
-    >>> print(markdown(Table("t", "Two methods", ("method", "AUC"), (("a|b", "0.7"),), ("One fold.",))))
-    **Two methods**
-    <BLANKLINE>
-    | method | AUC |
-    |---|---|
-    | a\|b | 0.7 |
-    <BLANKLINE>
-    One fold.
-    """
-    cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (table.head, *table.rows))
-    head, *rows = (f"| {' | '.join(row)} |" for row in cells)
-    return "\n\n".join([f"**{table.title}**", "\n".join([head, "|" + "---|" * len(table.head), *rows]), *table.notes])
 
 
 def latex(table: Table) -> str:

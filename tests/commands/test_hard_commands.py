@@ -1,0 +1,140 @@
+"""Hard codes on the command line: nothing is drawn, no ledger is kept, and the certificate covers the predictions."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from people import population
+
+import fairbits as library
+from fairbits.tables import table_file as files
+
+BITS = [f"bit{i}" for i in range(4)]
+
+
+@pytest.fixture
+def place(hard, seeing, tmp_path, monkeypatch):
+    """Return a folder with a model, one that reads the sensitive column, and new people."""
+    shutil.copytree(hard / "m", tmp_path / "m")
+    shutil.copytree(seeing / "m", tmp_path / "e")
+    population(300, 7).to_csv(tmp_path / "new.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_codes_are_the_same_at_every_call_and_leave_no_trace(place, fairbits):
+    before = contents(place / "m")
+    first = fairbits("transform", "m", "new.csv", "-o", "a.csv")
+    assert first.code == 0, first.err
+    assert "300 codes written to a.csv. The same data always give the same codes." in first.out
+    assert "The certificate covers them" in first.out
+    assert fairbits("transform", "m", "new.csv", "-o", "b.csv").code == 0
+    assert (place / "a.csv").read_text() == (place / "b.csv").read_text()
+    assert contents(place / "m") == before
+
+
+def test_codes_are_those_of_the_model_whatever_the_order_the_pieces_and_the_file(place, fairbits, monkeypatch):
+    fairbits("transform", "m", "new.csv", "-o", "a.csv")
+    people = population(300, 7)
+    model = library.load("m/model")
+    expected = model.transform(people.assign(day=pd.to_datetime(people.day))[["grade", "height", "job", "day"]])
+    np.testing.assert_array_equal(pd.read_csv("a.csv")[BITS], expected)
+    people[::-1].to_parquet("turned.parquet")
+    monkeypatch.setattr(files, "PIECE_ROWS", 70)
+    assert fairbits("transform", "m", "turned.parquet", "-o", "b.csv", "--keep", "id").code == 0
+    turned = pd.read_csv("b.csv")
+    np.testing.assert_array_equal(turned[BITS][::-1], expected)
+    assert turned.id.tolist() == people.id.tolist()[::-1]
+
+
+def test_predictions_are_functions_of_the_code_and_covered(place, fairbits):
+    fairbits("transform", "m", "new.csv", "-o", "bits.csv")
+    ended = fairbits("predict", "m", "new.csv", "-o", "p.csv", "--keep", "id")
+    assert ended.code == 0, ended.err
+    assert "The certificate covers them" in ended.out
+    assert "does not cover the columns you kept (id)" in ended.out
+    found = pd.read_csv("p.csv")
+    assert found.columns.tolist() == ["id", "prediction", "probability_no", "probability_yes"]
+    codes = pd.read_csv("bits.csv")[BITS]
+    decoded = library.load("m/model")[-1].decode(codes.to_numpy())
+    np.testing.assert_allclose(found[["probability_no", "probability_yes"]], decoded, atol=1e-6)
+    assert (found.prediction == np.where(found.probability_yes > 0.5, "yes", "no")).all()
+    assert found.groupby([codes[bit] for bit in BITS]).probability_yes.nunique().max() == 1
+    record = json.loads(fairbits("predict", "m", "new.csv", "-o", "q.csv", "--json").out)
+    assert record == {"output": "q.csv", "rows": 300, "covered": True, "notes": []}
+
+
+def test_a_model_that_could_not_be_certified_says_so(place, fairbits):
+    record = json.loads((place / "m" / "audit.json").read_text()) | {"certified": False}
+    (place / "m" / "audit.json").write_text(json.dumps(record))
+    ended = fairbits("transform", "m", "new.csv", "-o", "a.csv")
+    assert "Warning: the limit of the fit could not be certified" in ended.out
+    assert "covers them" not in ended.out
+    assert not json.loads(fairbits("predict", "m", "new.csv", "-o", "b.csv", "--json").out)["covered"]
+
+
+def test_new_rows_confirm_or_contradict(place, fairbits):
+    population(3000, 5).to_csv("alike.csv", index=False)
+    ended = fairbits("certify", "m", "alike.csv", "--json")
+    assert ended.code == 0, ended.err
+    record = json.loads(ended.out)
+    assert record["verdict"] == "confirmed"
+    assert [(c["of"], c["what"], c["said"]) for c in record["compared"]] == [("code", "disparity", 0.7)]
+    assert record["certificate"]["release"]["hard"]
+    assert "any decision made from the code of a person differ" in fairbits("certify", "m", "alike.csv").out
+    population(3000, 5, told=3.0).to_csv("told.csv", index=False)
+    assert fairbits("certify", "m", "told.csv").code == 4
+
+
+@pytest.mark.parametrize("model", ["m", "e"])
+@pytest.mark.parametrize("change", ["none", "order", "label missing"])
+def test_the_table_of_the_fit_is_recognised(place, fairbits, monkeypatch, model, change):
+    table = population(600, 0)
+    if change == "order":
+        table = table.sample(frac=1, random_state=0)
+    if change == "label missing":
+        table = pd.concat([population(30, 9).assign(paid=None), table])
+    table.to_csv("again.csv", index=False)
+    monkeypatch.setattr(files, "PIECE_ROWS", 170)  # the fit reads it in other pieces
+    ended = fairbits("certify", model, "again.csv")
+    assert ended.code == 3, ended.out
+    assert "Invalid: these rows were used in the fit." in ended.out
+
+
+def test_an_audit_is_of_the_code(place, fairbits):
+    ended = fairbits("audit", "new.csv", "--model", "m", "--label", "paid", "--json")
+    assert ended.code == 0, ended.err
+    (found,) = json.loads(ended.out)["audits"]
+    assert found["subject"] == "ExactCodeClassifier"
+    assert found["task"]["auc"] > 0.7
+    assert {p["view"] for p in found["probes"]} == {"code"}
+
+
+def test_a_model_that_reads_the_sensitive_column_reads_it_from_the_table(place, fairbits):
+    ended = fairbits("transform", "e", "new.csv", "-o", "a.csv")
+    assert ended.code == 0, ended.err
+    people = population(300, 7)
+    X = people.assign(day=pd.to_datetime(people.day))[["grade", "height", "job", "day"]]
+    model = library.load("e/model")
+    seen = model[0].transform(X, sensitive_features=people[["sex"]])
+    np.testing.assert_array_equal(pd.read_csv("a.csv")[BITS], model[-1].transform(seen))
+    assert fairbits("predict", "e", "new.csv", "-o", "p.csv").code == 0
+
+
+def test_rows_of_unknown_groups_are_left_out_of_its_certificate(place, fairbits):
+    table = population(900, 5)
+    table.loc[:9, "sex"] = "X"
+    table.loc[600:619, "sex"] = None
+    table.to_csv("odd.csv", index=False)
+    known = table[table.sex.isin(["F", "M"])]
+    known.to_csv("known.csv", index=False)
+    odd, alone = (json.loads(fairbits("certify", "e", name, "--json").out) for name in ("odd.csv", "known.csv"))
+    assert odd["rows"] == 870
+    assert odd["certificate"]["bounds"] == alone["certificate"]["bounds"]
+    assert fairbits("audit", "odd.csv", "--model", "e", "--label", "paid").code == 0
