@@ -13,6 +13,8 @@ PUBLIC = [getattr(fairbits, name) for name in fairbits.__all__]
 ESTIMATORS = [found for found in PUBLIC if isinstance(found, type) and issubclass(found, InvariantClassifier)]
 CODES = [m for m in ESTIMATORS if issubclass(m, PenalisedCodeClassifier) and not issubclass(m, DebiasedCode)]
 
+LEARNS = {"min_steps": 80, "learning_rate": 0.01}  # with which every method learns the problem
+
 
 def problem(n=600, n_groups=2, n_classes=2, seed=0):
     """x1 tells the label, x2 the group, x3 both."""
@@ -30,7 +32,7 @@ def quick(cls, **settings):
 
 
 @cache
-def fitted(cls):
+def fitted(cls, **settings):
     """Return the quick estimator fitted to the problem, once for all tests that only look at it."""
     X, y, s = problem()
-    return quick(cls).fit(X, y, sensitive_features=s)
+    return quick(cls, **settings).fit(X, y, sensitive_features=s)

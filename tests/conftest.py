@@ -1,4 +1,4 @@
-"""One torch thread: the networks of the tests are too small for more. Commands and reports train for a moment only."""
+"""One torch thread: the networks are too small for more. Audits, commands and reports train for a moment only."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ torch.set_num_threads(1)
 # Models trained for a fraction of a second may be poor; test_concerns.py alone looks at what they warn of.
 POOR = ("CollapsedCodeWarning", "VanishedClassWarning", "SaturatedPenaltyWarning")
 QUIET = {"estimators": POOR, "rivals": POOR, "modelfile": (*POOR, "MissingSensitiveFeaturesWarning")}
-BRIEF = {"commands", "report", "workflow"}  # what they do with a model does not depend on how well it was trained
+BRIEF = {"auditing", "commands", "report", "workflow"}  # what they do with a model does not depend on its quality
 
 
 @pytest.fixture(scope="module", autouse=True)

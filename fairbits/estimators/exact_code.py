@@ -19,8 +19,10 @@ from fairbits.training import Batch, Schedule
 
 LN2 = math.log(2)
 BETA = 0.95  # share of the past in the running tables
-START, RISE = 0.5, 1.0  # of a multiplier: its first value, and by how much it can rise in a fit
+RISE = 1.0  # by how much a multiplier can rise in a fit
 CLIP = 0.02  # a leakage further than this from its limit moves the multiplier no faster
+STIFFNESS = 10.0  # of the price of a leakage above its limit, beside the multiplier
+HARDNESS = 5.0  # by how much the logits of a hard code are scaled up by the end of its training
 SHARPNESS = 100.0  # by how much the two groups that differ most outweigh other pairs
 ABSENT = 1e6  # lowers the logit of a pair with a group that has no rows, so that it takes no share
 PRIOR_MASS = 1e-5  # of the labels' shares, added to every word of the running decoder
@@ -38,8 +40,8 @@ class ExactCodeNet(CodeNet):
         self.head = WordHead(code_size, n_classes)  # type: ignore[assignment]
         for number, size in enumerate(sizes):  # of the labels, then of every cell's groups
             self.register_buffer(f"running{number}", torch.zeros(size, 2**code_size), persistent=False)
-        self.register_buffer("multipliers", torch.full((len(groups),), START), persistent=False)
-        self.register_buffer("rate", torch.zeros(()), persistent=False)
+        self.register_buffer("multipliers", torch.zeros(len(groups)), persistent=False)
+        self.register_buffer("progress", torch.zeros(2), persistent=False)  # share of the steps done, and of one step
 
     @torch.no_grad()
     def run(self, number: int, tables: Tensor) -> Tensor:
@@ -57,11 +59,13 @@ class ExactCodeClassifier(CodeClassifier):
     All 2^m words of a batch are one matrix product, so nothing is drawn in training. With N(y,t) the share of rows with
     label y in word t and P_s(t) the share of group s in it, minimise
 
-        H(Y|T) + multiplier (leakage - limit),  H(Y|T) = -sum_yt N(y,t) log2 N(y,t)/N(t)
+        H(Y|T) + price (leakage - limit),  H(Y|T) = -sum_yt N(y,t) log2 N(y,t)/N(t)
 
     where the leakage is the largest total variation between two groups, (1/2) sum_t |P_s(t) - P_r(t)|, or I(T;S). The
-    multiplier rises while the leakage is above its limit and falls below it. The tables run over the batches, because
-    those of a few rows err. The decoder p(y|t) is counted on the training rows; no head is trained.
+    price is a multiplier, which rises while the leakage is above its limit and falls below it, and a stiffness times
+    the excess (an augmented Lagrangian: a fixed price makes the leakage jump). The tables run over the batches, because
+    those of a few rows err. The bits of a hard code become harder in training, so that the limit binds what is
+    released. The decoder p(y|t) is counted on the training rows; no head is trained.
 
     Parameters
     ----------
@@ -93,12 +97,14 @@ class ExactCodeClassifier(CodeClassifier):
         return ExactCodeNet(inputs, self.hidden_sizes, self.code_size, [n_classes, *cells], self.channels)
 
     def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
-        """Set the pace of the multipliers by the number of steps to come."""
+        """Tell the network how many steps are to come."""
         each = -(-len(y) // self.batch_size)
-        net.rate.fill_(RISE / CLIP / (each * max(self.max_epochs, -(-self.training.min_steps // each))))
+        net.progress[1] = 1 / (each * max(self.max_epochs, -(-self.training.min_steps // each)))
 
     def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        theta = net.theta(batch.x)
+        done, step = net.progress.clone()
+        scale = 1 + (HARDNESS - 1) * done if self.is_hard else 1.0
+        theta = torch.sigmoid(scale * net.logits(net.features(batch.x)))
         words = word_probabilities(theta if self.gradient == "exact" else draw_bits(theta, batch.noise))
         labels = self._label_shares(words, batch)
         cross_entropy = -(labels * decoder(net.run(0, labels)).log()).sum() / LN2
@@ -106,15 +112,17 @@ class ExactCodeClassifier(CodeClassifier):
         for i, (groups, _) in enumerate(batch.prepared):
             tables = groups.row_weights @ words  # (groups, words)
             leakage, slope = self._leakage(net.run(i + 1, tables), groups.prior)
-            total = total + multipliers[i] * (slope * tables).sum()
+            price = (multipliers[i] + STIFFNESS * (leakage - scalars["limit"])).clamp(min=0)
+            total = total + price * (slope * tables).sum()
             leakages.append(leakage)
         if not leakages:
             return {"total": total, "cross_entropy": cross_entropy}
         found = torch.stack(leakages)
         with torch.no_grad():
-            excess = (found - scalars["limit"]).clamp(-CLIP, CLIP) * (batch.weight.sum() > 0)  # of padding: none
-            moved = multipliers + net.rate * excess
+            step = step * (batch.weight.sum() > 0)  # padding is no step
+            moved = multipliers + step * RISE * ((found - scalars["limit"]) / CLIP).clamp(-1, 1)
             net.multipliers.copy_(moved.clamp(min=0))
+            net.progress[0] += step
         return {"total": total, "cross_entropy": cross_entropy, self.measure: found.amax(), "multiplier": moved.amax()}
 
     def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:

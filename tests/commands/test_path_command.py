@@ -1,38 +1,62 @@
 """The first command, from the shell to the files it leaves."""
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
+from fairbits import datasets
+from fairbits.commands import main
+
 SMALL = ("--gammas", "2", "--folds", "2", "--code-size", "4")
 
 
-def fairbits(*arguments, **options):
-    command = [sys.executable, "-c", "from fairbits.commands import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, **options)
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("path") / "deep" / "run"
-    result = fairbits("path", "compas", "-o", str(folder), *SMALL)
+def from_the_shell(*arguments):
+    command = [sys.executable, "-c", "from fairbits.commands import main; main()", "path", "compas"]
+    result = subprocess.run([*command, *arguments, *SMALL], capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
-    return folder, result.stdout
+    return result.stdout
+
+
+def on_some_rows(*arguments):
+    """Run the command here, on every eighth row of the table."""
+    data, out = datasets.load_compas(), io.StringIO()
+    few = replace(data, X=data.X[::8], y=data.y[::8], s=data.s[::8])
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+        patch.setattr(datasets, "load_compas", lambda: few)
+        patch.setattr(sys, "argv", ["fairbits", "path", "compas", *arguments, *SMALL])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert not ended.value.code
+    return out.getvalue()
+
+
+WAYS = [(on_some_rows, "769 rows"), pytest.param((from_the_shell, "6,150 rows"), marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module", params=WAYS, ids=["some rows", "all rows, from the shell"])
+def finished(request, tmp_path_factory):
+    """Return what runs the command, the folder it left, what it printed and how many rows it must have named."""
+    run, rows = request.param
+    folder = tmp_path_factory.mktemp("path") / "deep" / "run"
+    return run, folder, run("-o", str(folder)), rows
 
 
 def test_it_prints_a_table_and_says_where_things_are(finished):
-    folder, output = finished
-    assert "6,150 rows" in output
+    _, folder, output, rows = finished
+    assert rows in output
     assert "AUC" in output
     assert "bits" in output
     assert str(folder / "scores.csv") in output.replace("\n", "")
 
 
 def test_it_writes_scores_settings_and_a_figure(finished):
-    folder, _ = finished
+    _, folder, _, _ = finished
     scores = pd.read_csv(folder / "scores.csv")
     assert len(scores) == 4
     assert scores.groupby("gamma").information.mean().is_monotonic_decreasing
@@ -45,10 +69,10 @@ def test_it_writes_scores_settings_and_a_figure(finished):
 
 
 def test_the_same_seed_gives_the_same_scores(finished, tmp_path):
-    folder, _ = finished
-    result = fairbits("path", "compas", "-o", str(tmp_path), *SMALL, "--json")
+    run, folder, _, _ = finished
+    output = run("-o", str(tmp_path), "--json")
     assert (tmp_path / "scores.csv").read_text() == (folder / "scores.csv").read_text()
-    assert len(json.loads(result.stdout)["scores"]) == 4
+    assert len(json.loads(output)["scores"]) == 4
 
 
 @pytest.mark.parametrize(
@@ -60,11 +84,11 @@ def test_the_same_seed_gives_the_same_scores(finished, tmp_path):
         (("fly",), "fly"),
     ],
 )
-def test_nonsense_gets_a_sentence_and_no_traceback(arguments, message):
-    result = fairbits(*arguments)
-    assert result.returncode != 0
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
+def test_nonsense_gets_a_sentence_and_no_traceback(fairbits, arguments, message):
+    ended = fairbits(*arguments)
+    assert ended.code != 0
+    assert message in ended.err
+    assert "Traceback" not in ended.err
 
 
 def test_help_needs_no_torch():

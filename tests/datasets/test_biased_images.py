@@ -27,7 +27,7 @@ PUBLISHED = [
 def idx(values):
     """Write an array of bytes in MNIST's format."""
     shape = b"".join(length.to_bytes(4, "big") for length in values.shape)
-    return gzip.compress(bytes([0, 0, 8, values.ndim]) + shape + values.tobytes(), mtime=0)
+    return gzip.compress(bytes([0, 0, 8, values.ndim]) + shape + values.tobytes(), compresslevel=1, mtime=0)
 
 
 def drawn(counts, seed):

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
-from battery import CODES, ESTIMATORS, fitted, problem, quick
+from battery import CODES, ESTIMATORS, LEARNS, fitted, problem, quick
 from sklearn.metrics import roc_auc_score
 
 from fairbits.encoding import BinnedSensitiveFeaturesWarning
@@ -15,9 +15,8 @@ from fairbits.information.sampling import code_information
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_learns_the_label(cls):
-    X, y, s = problem()
-    model = quick(cls, max_epochs=20, min_steps=200).fit(X, y, sensitive_features=s)
-    assert roc_auc_score(y, model.predict_proba(X)[:, 1]) > 0.85
+    X, y, _ = problem()
+    assert roc_auc_score(y, fitted(cls, **LEARNS).predict_proba(X)[:, 1]) > 0.85
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
@@ -69,7 +68,7 @@ def test_arrays_pandas_and_polars_agree(cls):
 def test_many_classes_and_groups(cls, selection):
     X, y, s = problem(n=900, n_groups=4, n_classes=3)
     labels = np.array(["low", "mid", "high"])[y]
-    model = quick(cls, selection=selection, max_epochs=20, min_steps=150).fit(X, labels, sensitive_features=s)
+    model = quick(cls, selection=selection, **LEARNS).fit(X, labels, sensitive_features=s)
     assert list(model.classes_) == ["high", "low", "mid"]
     np.testing.assert_allclose(model.predict_proba(X).sum(1), 1, atol=1e-6)
     assert (model.predict(X) == labels).mean() > 0.5
@@ -113,8 +112,8 @@ def test_weights_count_whatever_the_batch(cls, batch_size, steps, rate):
 def test_fractional_weights_move_the_model(cls):
     X, y, s = problem()
     weight = np.where(y == 1, 5.5, 0.5)
-    plain = quick(cls, min_steps=200).fit(X, y, sensitive_features=s)
-    weighted = quick(cls, min_steps=200).fit(X, y, sensitive_features=s, sample_weight=weight)
+    plain = fitted(cls, **LEARNS)
+    weighted = quick(cls, **LEARNS).fit(X, y, sensitive_features=s, sample_weight=weight)
     assert weighted.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.1
 
 

@@ -20,9 +20,14 @@ def table(n=12_000, seed=0):
     return np.column_stack([3 * y, 2 * s, y + s]) + rng.normal(size=(n, 3)), y, s
 
 
-def small(**settings):
-    estimator = quick(BinaryMIClassifier, max_epochs=8, min_steps=300, code_size=4)
+def small(*, min_steps=300, **settings):
+    estimator = quick(BinaryMIClassifier, max_epochs=8, min_steps=min_steps, code_size=4)
     return CertifiedClassifier(estimator, path=(0.0, 0.5, 0.9, 0.97), random_state=0, **settings)
+
+
+def brief(**settings):
+    """Return one for tests of the choice alone, whatever the quality of the models."""
+    return small(min_steps=60, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +57,7 @@ def test_a_failure_is_never_skipped(monkeypatch):
     """A later model that would pass is not looked at."""
     X, y, s = table(3000)
     bounds = iter([0.01, 0.02, 0.03, 0.04, 0.05, 0.5, 0.01, 0.01])  # the order, then the tests
-    model = small(max_disparity=0.1)
+    model = brief(max_disparity=0.1)
     original = CertifiedClassifier._claims
     monkeypatch.setattr(
         CertifiedClassifier, "_claims", lambda self, *rows: [original(self, *rows)[0]._replace(bound=next(bounds))]
@@ -65,7 +70,7 @@ def test_a_failure_is_never_skipped(monkeypatch):
 def test_where_nothing_passes_it_says_how_far_it_got():
     X, y, s = table(3000)
     with pytest.raises(NotCertifiedError, match=r"disparity of at most 0.001.*guarantee 0\.\d+.*(needed|path)"):
-        small(max_disparity=0.001).fit(X, y, sensitive_features=s)
+        brief(max_disparity=0.001).fit(X, y, sensitive_features=s)
 
 
 def test_information_can_be_limited_too(fitted):
@@ -102,7 +107,7 @@ def test_what_is_promised_is_said_and_the_rest_is_an_estimate(fitted):
 
 def test_a_failed_refit_leaves_no_model():
     X, y, s = table(3000)
-    model = small(max_disparity=0.5).fit(X, y, sensitive_features=s)
+    model = brief(max_disparity=0.5).fit(X, y, sensitive_features=s)
     with pytest.raises(NotCertifiedError):
         model.set_params(max_disparity=0.001).fit(X, y, sensitive_features=s)
     with pytest.raises(NotFittedError):
@@ -112,8 +117,8 @@ def test_a_failed_refit_leaves_no_model():
 def test_what_stands_before_the_method_learns_from_the_training_part_alone():
     X, y, s = table(3000)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    inner = small().estimator
-    model = small(max_disparity=0.5).set_params(estimator=make_pipeline(StandardScaler(), inner))
+    inner = brief().estimator
+    model = brief(max_disparity=0.5).set_params(estimator=make_pipeline(StandardScaler(), inner))
     model.fit(frame, y, sensitive_features={"sex": s})
     assert model.estimator_[0].n_samples_seen_ == 2100
     assert model.predict(frame).shape == (3000,)
@@ -124,7 +129,7 @@ def test_what_stands_before_the_method_learns_from_the_training_part_alone():
 
 def test_a_collapsed_model_is_told():
     X, y, s = table(3000)
-    model = small(max_disparity=0.2)
+    model = brief(max_disparity=0.2)
     model.estimator.set_params(temperature=1000)
     with pytest.warns(CollapsedCodeWarning):
         model.fit(X, y, sensitive_features=s)

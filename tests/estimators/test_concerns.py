@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from battery import CODES, ESTIMATORS, problem, quick
+from battery import CODES, ESTIMATORS, LEARNS, problem, quick
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
@@ -21,7 +21,7 @@ def test_a_sound_fit_warns_of_nothing(cls):
     X, y, s = problem()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        quick(cls, min_steps=150).fit(X, y, sensitive_features=s)
+        quick(cls, **LEARNS).fit(X, y, sensitive_features=s)
 
 
 @pytest.mark.parametrize("cls", CODES)
@@ -38,7 +38,7 @@ def test_a_class_is_told_to_have_vanished_if_and_only_if_it_has(cls, rate):
     y = (np.random.default_rng(0).random(len(X)) < rate).astype(int)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = quick(cls, min_steps=100).fit(X, y, sensitive_features=s)
+        model = quick(cls, learning_rate=0.003).fit(X, y, sensitive_features=s)
     told = any(issubclass(w.category, (VanishedClassWarning, CollapsedCodeWarning)) for w in caught)
     assert told == (len(np.unique(model.predict(X))) < 2)
 

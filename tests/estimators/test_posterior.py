@@ -30,7 +30,7 @@ def population(n, seed=0):
 
 def test_the_estimates_are_the_populations():
     x, y, s, _ = population(20_000)
-    encoder = PosteriorEncoder(columns=False).fit(x, y, sensitive_features=s)
+    encoder = PosteriorEncoder(columns=False, cv=2).fit(x, y, sensitive_features=s)
     new, _, _, truth = population(2_000, seed=1)
     found = encoder.transform(new) * encoder.scale_ + encoder.mean_
     linear, boosted = found[:, :3], found[:, 3:]

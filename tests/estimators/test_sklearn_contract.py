@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
-from battery import CODES, ESTIMATORS, problem, quick
+from battery import CODES, ESTIMATORS, LEARNS, problem, quick
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -24,7 +24,7 @@ OURS = [VanillaClassifier, BinaryBernoulliClassifier, BinaryMIClassifier]
 
 
 @pytest.mark.filterwarnings("ignore::fairbits.estimators.MissingSensitiveFeaturesWarning")
-@parametrize_with_checks([cls(max_epochs=20, schedule=Schedule(min_steps=100)) for cls in OURS])
+@parametrize_with_checks([cls(max_epochs=1, learning_rate=0.01, schedule=Schedule(min_steps=40)) for cls in OURS])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -45,7 +45,7 @@ def routing():
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_routing_through_a_pipeline_and_cross_validation(cls, routing):
     X, y, s = problem()
-    model = make_pipeline(StandardScaler(), quick(cls, min_steps=150).set_fit_request(sensitive_features=True))
+    model = make_pipeline(StandardScaler(), quick(cls, **LEARNS).set_fit_request(sensitive_features=True))
     scores = cross_validate(model, X, y, params={"sensitive_features": s}, cv=3, scoring="roc_auc")
     assert scores["test_score"].min() > 0.75
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from battery import ESTIMATORS, problem, quick
+from battery import ESTIMATORS, LEARNS, problem, quick
 from sklearn.metrics import roc_auc_score
 
 from fairbits import BinaryMIClassifier, DebiasedMIClassifier
@@ -39,7 +39,7 @@ def test_labels_that_are_missing_do_not_train_the_head(cls):
     """With the groups' columns empty of labels, classes are those of the labelled rows and training works."""
     X, y, s = problem()
     marked = np.where(np.arange(len(y)) % 2, y, 7)
-    model = quick(cls, min_steps=200).fit(X, marked, sensitive_features=s, unlabelled=7)
+    model = quick(cls, **LEARNS).fit(X, marked, sensitive_features=s, unlabelled=7)
     assert model.classes_.tolist() == [0, 1]
     assert roc_auc_score(y, model.predict_proba(X)[:, 1]) > 0.8
 

@@ -4,18 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from brief_work import double, refuse
 
 from benchmarks import proof, results, rivals, scale
 from benchmarks.outcomes import Job, outcomes, show
 from fairbits.lab.harness import Folder, finish
-
-
-def double(job):
-    return {"double": 2 * job.number, "process": os.getpid()}
-
-
-def refuse(job):
-    raise AssertionError(f"{job} has been done before")
 
 
 def test_jobs_are_done_once_in_other_processes_and_returned_in_order(tmp_path):

@@ -1,5 +1,7 @@
 """Experiments can be killed anywhere: nothing finished is lost, and the table is the same to the byte."""
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -22,6 +24,7 @@ kind = "reference"
 method = ["constant", "logistic regression"]
 dataset = "compas"
 fold = 0
+trees = 10
 [[runs]]
 kind = "search"
 method = "Own"
@@ -53,17 +56,22 @@ class Command:
         self.plan, self.folder = home / "plan.toml", home / "results"
         self.run = read_plan(self.plan).runs[-1]
 
-    def start(self, *options, plan=None, code=""):
-        code += "from fairbits.commands import main; main()"
-        command = [sys.executable, "-c", code, "reproduce", plan or self.plan, "-o", self.folder, "--workers", "1"]
-        command = [*map(str, command), *options]
+    def arguments(self, plan=None):
+        return ["reproduce", str(plan or self.plan), "-o", str(self.folder), "--workers", "1"]
+
+    def start(self, code=""):
+        command = [sys.executable, "-c", f"{code}from fairbits.commands import main; main()", *self.arguments()]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def finish(self, *options, plan=None):
-        process = self.start(*options, plan=plan)
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
-        return out
+        """Run to the end in this process, which has imported everything; its worker is another one all the same."""
+        out = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+            patch.setattr(sys, "argv", ["fairbits", *self.arguments(plan), *options])
+            with pytest.raises(SystemExit) as ended:
+                main()
+        assert not ended.value.code
+        return out.getvalue()
 
     def kill_when(self, ready):
         """Start, and kill -9 as soon as `ready()`, workers included."""

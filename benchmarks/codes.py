@@ -1,0 +1,242 @@
+"""What our best codes reach on real tables: ``python -m benchmarks.codes [NAME ...] [--workers N]`` (an hour).
+
+Names are those of the jobs in JOBS. Every job has one line in results/codes/records.jsonl and is not run again; the
+table is made from the records alone.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.model_selection import train_test_split
+from threadpoolctl import threadpool_limits
+
+from benchmarks.codes_tables import tables
+from benchmarks.outcomes import RESULTS, Job, arguments, outcomes_of, publish
+from fairbits import BinaryMIClassifier, ExactCodeClassifier, PosteriorEncoder, TableEncoder
+from fairbits.certificate.confidence_bounds import one_set_deviation
+from fairbits.datasets import load_adult, load_bank, load_compas
+from fairbits.estimators import fit_stack
+from fairbits.estimators.optimal_front import optimal_front
+from fairbits.information import share_entropy
+from fairbits.metrics import auc, discrimination_curve_area
+
+FOLDER = RESULTS / "codes"
+LIMITS = np.geomspace(0.004, 0.3, 20).round(4).tolist()
+GAMMAS = [0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99]
+PROMISES = {"adult": [0.03, 0.05, 0.1], "bank": [0.07, 0.08, 0.1], "compas": [0.1, 0.11, 0.15, 0.2, 0.25, 0.3]}
+SPLITS = {"adult": 5, "bank": 5, "compas": 8}
+HALVES = 5  # random halves of adult.test
+FRONT_LIMITS = {"adult": [0.02, 0.05, 0.1], "bank": [0.02, 0.05, 0.1], "compas": [0.05, 0.1, 0.2]}
+CODE_SIZE = {"adult": 6, "bank": 6, "compas": 6}
+
+
+def jobs(names: Sequence[str]) -> list[Job]:
+    """List the paths of codes to train: every table and split, told S and not, and what they are held against."""
+    kinds = {
+        "untold": {"method": "exact", "told": False},
+        "told": {"method": "exact", "told": True},
+        "straight": {"method": "straight-through", "told": False},
+        "columns": {"method": "columns", "told": False},
+        "paper": {"method": "binary-mi", "told": False},
+    }
+    where = {"straight": ["adult"], "columns": ["adult"], "paper": ["compas", "bank"]}
+    return [
+        Job(job="path", dataset=dataset, split=split, **kind)
+        for name, kind in kinds.items()
+        if not names or name in names
+        for dataset in where.get(name, list(SPLITS))
+        for split in range(SPLITS[dataset])
+    ]
+
+
+def parts(dataset: str, split: int) -> tuple[Any, Any]:
+    """Return training and test rows as (X, y, s): adult.data and adult.test, or a random third for testing."""
+    if dataset == "adult":
+        return tuple((d.X, d.y.to_numpy(), d.s.to_numpy()) for d in (load_adult(subset=p) for p in ("train", "test")))
+    data = {"bank": load_bank, "compas": load_compas}[dataset]()
+    y, s = data.y.to_numpy(), data.s.to_numpy()
+    rows = train_test_split(np.arange(len(y)), test_size=1 / 3, random_state=split)
+    return tuple((data.X.iloc[r].reset_index(drop=True), y[r], s[r]) for r in rows)
+
+
+def path(job: Job) -> dict[str, Any]:
+    """Train a path, order it by the training rows, and choose by fixed sequences on test rows."""
+    (X, y, s), (X_test, y_test, s_test) = parts(job.dataset, job.split)
+    start = time.process_time()
+    Z, Z_test, front = features(job, (X, y, s), (X_test, s_test))
+    encoded = time.process_time()
+    models = path_models(job)
+    fit_stack(models, Z, y, sensitive_features=s)
+    seconds = {"encoder": encoded - start, "path": time.process_time() - encoded}
+    order = np.argsort([total_variation(words(m, Z), s) for m in models], kind="stable")
+    found = [Released(models[i], Z, Z_test, y, s) for i in order]
+    everyone = np.arange(len(y_test))
+    protocols = {"whole": [(everyone, everyone)]}
+    if job.dataset == "adult":
+        halves = [np.random.default_rng(k).permutation(len(y_test)) for k in range(HALVES)]
+        protocols["halves"] = [(h[: len(h) // 2], h[len(h) // 2 :]) for h in halves]
+    kept = [
+        {"promise": promise, "protocol": name, "half": k, **choose(found, y_test, s_test, *rows, promise)}
+        for promise in PROMISES[job.dataset]
+        for name, splits in protocols.items()
+        for k, rows in enumerate(splits)
+    ]
+    points = [f.scores(y_test, s_test) for f in found]
+    return {"kept": kept, "points": points, "seconds": seconds, "front": front}
+
+
+def features(job: Job, train: Any, test: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return the inputs of the code for both parts, and the estimated optimal front of the training rows."""
+    (X, y, s), (X_test, s_test) = train, test
+    if job.method in ("columns", "binary-mi"):
+        encoder = TableEncoder().fit(X)
+        return encoder.transform(X), encoder.transform(X_test), None
+    posterior = PosteriorEncoder(encode_sensitive=job.told, random_state=job.split)
+    Z = posterior.fit_transform(X, y, sensitive_features=s)
+    known = {"sensitive_features": s_test} if job.told else {}
+    front = None
+    if not job.told and job.method == "exact":
+        joint = posterior.posterior(Z)
+        front = optimal_front(joint.sum(2), joint.sum(1), FRONT_LIMITS[job.dataset]).to_dict("records")
+    return Z, posterior.transform(X_test, **known), front
+
+
+def path_models(job: Job) -> list[Any]:
+    """Return one model for every limit or gamma, not fitted."""
+    if job.method == "binary-mi":
+        return [BinaryMIClassifier(gamma=gamma, code_size=8, random_state=job.split) for gamma in GAMMAS]
+    gradient = "straight-through" if job.method == "straight-through" else "exact"
+    size = CODE_SIZE[job.dataset]
+    return [ExactCodeClassifier(limit=li, code_size=size, gradient=gradient, random_state=job.split) for li in LIMITS]
+
+
+def words(model: Any, Z: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return the number of every row's released word; of a random code, of one draw."""
+    theta = model.code_probabilities(Z)
+    bits = np.random.default_rng(seed).random(theta.shape) < theta
+    return bits.astype(np.int64) @ (1 << np.arange(bits.shape[1] - 1, -1, -1))
+
+
+def total_variation(word: np.ndarray, s: np.ndarray) -> float:
+    """Return the largest total variation between two groups' words."""
+    shares = [np.bincount(word[s == group], minlength=word.max() + 1) / (s == group).sum() for group in np.unique(s)]
+    return max(float(np.abs(a - b).sum() / 2) for a in shares for b in shares)
+
+
+class Released:
+    """A model's released words, decoded probabilities and bounds on the test rows."""
+
+    def __init__(self, model: Any, Z: np.ndarray, Z_test: np.ndarray, y: np.ndarray, s: np.ndarray):
+        self.setting = getattr(model, "limit", getattr(model, "gamma", None))
+        self.model, self.Z, self.trained = model, Z_test, total_variation(words(model, Z), s)
+        self.theta = model.code_probabilities(Z_test)
+        self.word = words(model, Z_test, seed=1)
+        m = self.theta.shape[1]
+        codes = (self.word[:, None] >> np.arange(m - 1, -1, -1)) & 1
+        distinct, place = np.unique(codes, axis=0, return_inverse=True)
+        self.p = model.decode(distinct)[place]
+        self.soft = self._soft(model, Z, y) if hasattr(model, "limit") else None
+
+    def _soft(self, model: Any, Z: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+        """Return the random code of the same network: its law on the test rows, and a decoder of its own."""
+        with torch.no_grad():
+            theta, seen = (model.net_.theta(torch.from_numpy(part)).double() for part in (self.Z, Z))
+            from fairbits.nn import word_probabilities
+
+            law, training = word_probabilities(theta).numpy(), word_probabilities(seen).numpy()
+        counts = np.stack([training[y == label].sum(0) for label in (0, 1)]) + 0.5
+        return {"law": law, "p": counts[1] / counts.sum(0)}
+
+    def bound(self, s: np.ndarray, rows: np.ndarray) -> float:
+        """Return the 95 % bound on the disparity by Hoeffding's inequality, from some rows."""
+        if hasattr(self.model, "limit"):
+            shown = total_variation(self.word[rows], s[rows])
+        else:
+            from fairbits.information import total_variation as of_theta
+
+            number = np.unique(s[rows], return_inverse=True)[1]
+            shown = float(of_theta(torch.from_numpy(self.theta[rows]), torch.from_numpy(number)))
+        return shown + one_set_deviation(np.unique(s[rows], return_counts=True)[1], 1.0, 0.05)
+
+    def scores(self, y: np.ndarray, s: np.ndarray) -> dict[str, Any]:
+        """Return what the released code does on all test rows, and the random code of the same network."""
+        everyone = np.arange(len(y))
+        found = {"setting": self.setting, "trained": self.trained, "bound": self.bound(s, everyone)}
+        found |= self.at(y, s, everyone)
+        if self.soft is not None:
+            law, p = self.soft["law"], self.soft["p"]
+            tables = [law[s == group].mean(0) for group in np.unique(s)]
+            average = law @ p
+            found["soft"] = {
+                "total_variation": float(np.abs(tables[0] - tables[1]).sum() / 2),
+                "accuracy": float(np.where(y[:, None] == (p > 0.5), law, 0).sum(1).mean()),
+                "auc": weighted_auc(law, p, y),
+                "averaged_auc": auc(y, average),
+                "averaged_audc": discrimination_curve_area(average, sensitive_features=s),
+                "averaged_accuracy": float(((average > 0.5) == y).mean()),
+            }
+        return found
+
+    def at(self, y: np.ndarray, s: np.ndarray, rows: np.ndarray) -> dict[str, float]:
+        """Return accuracy, AUC, AUDC and information of some rows."""
+        p, label = self.p[rows, 1], y[rows]
+        joint = np.zeros((self.word.max() + 1, 2))
+        np.add.at(joint, (self.word[rows], label), 1 / len(rows))
+        about = share_entropy(joint.sum(0)) + share_entropy(joint.sum(1)) - share_entropy(joint)
+        return {
+            "total_variation": total_variation(self.word[rows], s[rows]),
+            "accuracy": float(((p > 0.5) == label).mean()),
+            "auc": auc(label, p),
+            "audc": discrimination_curve_area(p, sensitive_features=s[rows]),
+            "information": about,
+            "words": len(np.unique(self.word[rows])),
+        }
+
+
+def weighted_auc(law: np.ndarray, p: np.ndarray, y: np.ndarray) -> float:
+    """Return the AUC of one draw of the word, in expectation over the draws of independent rows."""
+    order = np.argsort(p)
+    positive, negative = (law[y == label].mean(0)[order] for label in (1, 0))
+    ties = (p[order][:, None] == p[order]).astype(float)
+    below = np.tril(np.ones_like(ties), -1) * (1 - ties)
+    return float(positive @ (below + ties / 2) @ negative)
+
+
+def choose(
+    found: list[Released], y: np.ndarray, s: np.ndarray, held: np.ndarray, scored: np.ndarray, promise: float
+) -> dict[str, Any]:
+    """Certify in order on some rows up to the first failure, keep the least log-loss there, and score it on others."""
+    passed = []
+    for model in found:
+        if model.bound(s, held) > promise:
+            break
+        passed.append(model)
+    if not passed:
+        return {"setting": None}
+    losses = [-np.log(m.p[held, y[held]]).mean() for m in passed]
+    best = passed[int(np.argmin(losses))]
+    return {"setting": best.setting, "passed": len(passed), "bound": best.bound(s, held), **best.at(y, s, scored)}
+
+
+def run(job: Job) -> dict[str, Any]:
+    """Return the result of a job, computed on one thread."""
+    torch.set_num_threads(1)
+    import warnings
+
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return path(job)
+
+
+def main() -> None:
+    """Run the jobs that have no record, then write the table."""
+    given = arguments(__doc__, "NAME")
+    records = outcomes_of(jobs(given.names), run, FOLDER, workers=given.workers)
+    publish(FOLDER, tables(records), {})
+
+
+if __name__ == "__main__":
+    main()
