@@ -23,6 +23,7 @@ from fairbits.errors import InputError
 ODD = np.uint64(0x9E3779B97F4A7C15)  # an odd number: no two repeats get the same number
 NAMED_BITS = 16  # up to here a coarse code is named in the record by all its words
 COARSE_DRAWS = 64  # codes drawn per row to learn how often it falls into each cell
+CHOSEN = ("estimator_", "best_estimator_")  # where a choice among models keeps the one it made
 Pieces = Iterable[tuple[Any, pd.DataFrame | None]]
 
 
@@ -155,11 +156,16 @@ def fitted_code(source: Any, X: Any, sensitive_features: Any = None) -> tuple[An
             known = {"sensitive_features": sensitive_features} if getattr(step, "encode_sensitive", False) else {}
             X = step.transform(X, **known)
         return fitted_code(source[-1], X, sensitive_features)
-    for name in ("estimator_", "best_estimator_"):
+    for name in CHOSEN:
         inner = getattr(source, name, None)
-        if hasattr(inner, "code_probabilities") or isinstance(inner, Pipeline):
+        if _holds_code(inner):
             return fitted_code(inner, X, sensitive_features)
     return source, X
+
+
+def _holds_code(model: Any) -> bool:
+    known = hasattr(model, "code_probabilities") or isinstance(model, Pipeline)
+    return known or any(_holds_code(vars(model)[n]) for n in CHOSEN if n in getattr(model, "__dict__", ()))
 
 
 def check_certified_kind(method: Any, certificate: Any) -> None:

@@ -182,10 +182,10 @@ class NumberFeature:
         """Learn a column by the `impute` of an encoder."""
         kind: Literal["number", "date"] = "date" if column_kind(values) == "date" else "number"
         x = _seconds_or_numbers(kind, values)
-        seen = x[np.isfinite(x)]
+        seen = np.sort(x[np.isfinite(x)])  # sums over them do not depend on the order of the rows
         if not len(seen):
             raise DroppedColumn("no value: every row is missing or infinite")
-        low, high, gaps = seen.min(), seen.max(), len(seen) < len(x)
+        low, high, gaps = seen[0], seen[-1], len(seen) < len(x)
         # The middle and the half-range first: no overflow at the ends of float64, and exactly 0 for a constant.
         half = high / 2 - low / 2
         z = (seen - (low + half)) / half if half else np.zeros(1)  # within [-1, 1]
@@ -193,7 +193,7 @@ class NumberFeature:
         if scale == 0 and not gaps:
             raise DroppedColumn(f"constant: {label(center)} in every row")
         as_many = len(seen) >= 100 and high - low == len(seen) - 1  # as rows: are they 5, 6, 7, ... in some order?
-        if as_many and np.array_equal(np.sort(seen), np.arange(low, high + 1)):
+        if as_many and np.array_equal(seen, np.arange(low, high + 1)):
             raise DroppedColumn(f"identifier: the numbers {label(low)} to {label(high)}, each once")
         fill = center if rules.impute == "mean" else float(np.median(seen))
         return cls(kind, center, scale, fill, indicator=gaps)

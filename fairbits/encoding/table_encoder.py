@@ -121,9 +121,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             with _about(name):
                 feature.write(one_column(table[:, position]), out[:, start:end])
             start = end
-        for names, group in zip(self._group_names(), self.sensitive_codes(sensitive_features, len(out)), strict=True):
-            out[np.arange(len(out)), start + group] = 1
-            start += len(names)
+        out[:, start:] = self.sensitive_indicators(sensitive_features, len(out))
         return out
 
     def sensitive_codes(self, sensitive_features: Any, n_rows: int) -> np.ndarray:
@@ -131,6 +129,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if self.group_encoder_ is None:
             return np.zeros((0, n_rows), np.int64)
         return self.group_encoder_.transform(self._needed(sensitive_features), n_rows=n_rows).T
+
+    def sensitive_indicators(self, sensitive_features: Any, n_rows: int) -> np.ndarray:
+        """Return a column of 0 and 1 for every group that stands beside the table.  (n, groups)"""
+        codes = self.sensitive_codes(sensitive_features, n_rows)
+        each = [np.eye(len(names))[own] for names, own in zip(self._group_names(), codes, strict=True)]
+        return np.hstack([np.zeros((n_rows, 0)), *each])
 
     def _needed(self, sensitive_features: Any) -> Any:
         if sensitive_features is None:
@@ -156,7 +160,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return the output names: `age`, `age (missing)`, `sex=Male`, `job=(other)`, `job=(missing)`."""
         check_is_fitted(self)
         names = [f"{name}{end}" for _, name, feature in self._kept(input_features) for end in feature.suffixes]
-        return np.array([*names, *(name for column in self._group_names() for name in column)], dtype=object)
+        return np.array([*names, *self.indicator_names], dtype=object)
 
     def own_columns(self, rows: Any) -> np.ndarray:
         """Return what this encoder has made of rows, without estimates before it: the same numbers in whatever pieces.
@@ -169,6 +173,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def sensitive_names(self) -> list[str]:
         """The sensitive columns among the inputs: none without `encode_sensitive`."""
         return [] if self.group_encoder_ is None else self.group_encoder_.columns_
+
+    @property
+    def indicator_names(self) -> list[str]:
+        """The output columns of `sensitive_indicators`."""
+        return [name for column in self._group_names() for name in column]
 
     def _group_names(self) -> list[list[str]]:
         """Return the output names of the groups of every sensitive column among the inputs."""

@@ -114,6 +114,8 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay")
     #: How the method trains where `schedule` is None.
     own_schedule: ClassVar[Schedule] = Schedule()
+    #: What to do where the method protects too much.
+    weaker: ClassVar[str] = "Lower gamma"
     #: Whether a fit without sensitive features deserves a warning.
     protects: ClassVar[bool] = False
 
@@ -205,7 +207,7 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         if not never:
             return []
         problem = f"The model never predicts the class {', '.join(never)} on these {len(best):,} rows."
-        remedy = "Lower gamma, merge rare classes, or compare predict_proba with a threshold of your own."
+        remedy = f"{self.weaker}, merge rare classes, or compare predict_proba with a threshold of your own."
         return [VanishedClassWarning(problem, remedy=remedy)]
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -17,11 +18,12 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, certify
 from fairbits.certificate.certification import CodedRows
 from fairbits.certificate.releasing import binary_digits, check_certified_kind, fitted_code
-from fairbits.encoding import SeenRows, row_hashes, take_rows
+from fairbits.encoding import BinnedSensitiveFeaturesWarning, SeenRows, row_hashes, take_rows
 from fairbits.errors import InputError
 from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning
+from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.settings import check_settings, setting
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
@@ -130,11 +132,16 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         (X_train, X_held), (y_train, y_held), (s_train, s_held) = (
             [take_rows(part, r) for r in rows] for part in (X, np.asarray(y), sensitive_features)
         )
+        later = X_train  # as the method would see the training rows if they came back
         if front is not None:
             front, X_train = _fit_front(front, X_train, y_train, s_train)
-            X_held = fitted_code(Pipeline([*front.steps, ("end", None)]), X_held, s_held)[1]
+            fitted = Pipeline([*front.steps, ("end", None)])
+            X_held, later = (fitted_code(fitted, *part)[1] for part in ((X_held, s_held), (later, s_train)))
         models = self._models(method)
         with warnings.catch_warnings():
+            if any(isinstance(step, PosteriorEncoder) for step in front or ()):  # it has said so, of X itself
+                warnings.simplefilter("ignore", BinnedSensitiveFeaturesWarning)
+                warnings.simplefilter("ignore", SensitiveFeatureInXWarning)
             if any(getattr(step, "encode_sensitive", False) for step in front or ()):
                 warnings.simplefilter("ignore", SensitiveFeatureInXWarning)  # on purpose
             fit_stack(models, X_train, y_train, sensitive_features=s_train)
@@ -146,7 +153,7 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         for concern in chosen.concerns(X_train, y_train, s_train):
             warnings.warn(concern, stacklevel=2)
         # The calibration rows have chosen the model: they are not to certify it again.
-        chosen.training_rows_ = SeenRows(row_hashes(np.concatenate([np.asarray(part) for part in (X_train, X_held)])))
+        chosen.training_rows_ = SeenRows(row_hashes(np.concatenate([np.asarray(part) for part in (later, X_held)])))
         self.estimator_ = self.candidates_[models.index(chosen)]
         self.classes_, self.n_features_in_ = chosen.classes_, X.shape[1] if hasattr(X, "shape") else len(X[0])
         return self
@@ -226,6 +233,10 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         """Return class probabilities; the guarantee covers those of a hard code, and **not** those of a random one."""
         method, rows = self._inside(X, sensitive_features)
         return method.predict_proba(rows)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
+        """Return the accuracy of `predict`."""
+        return accuracy_score(y, self.predict(X, sensitive_features=sensitive_features), sample_weight=sample_weight)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the bits: bit0, bit1, ..."""

@@ -62,7 +62,8 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         """Draw one code per row: fresh random bits at every call.  (n, code_size) uint8
 
         This is what you may share, once per person: two draws of a person reveal more than one, and
-        `code_probabilities` reveal everything. `fairbits.release` keeps count of who has received a code.
+        `code_probabilities` reveal everything. `fairbits.release` keeps count of who has received a code. A hard code
+        (`is_hard`) has no random bits: it is the same at every call.
         """
         return self.draw(X)
 
@@ -71,7 +72,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
         The parameters are those of `fairbits.certificate.Release`; `certify` takes the same.
         """
-        return Release(draws, eps, coarse).draw(self.code_probabilities(X), self._uniforms)
+        return Release(draws, eps, coarse, self.is_hard).draw(self.code_probabilities(X), self._uniforms)
 
     def decode(self, codes: Any) -> np.ndarray:
         """Return the class probabilities that the head gives to drawn codes.  (n, classes)
@@ -118,7 +119,7 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         if float(about_rows.max()) >= 1e-3:  # bits
             return super().concerns(X, y, sensitive_features)
         alike = f"all {theta.shape[1]} bits are the same for every row, so it predicts nothing"
-        remedy = "Lower gamma, or train longer (max_epochs, warmup_epochs)."
+        remedy = f"{self.weaker}, or train longer (max_epochs, warmup_epochs)."
         return [CollapsedCodeWarning(f"The code has collapsed: {alike}.", remedy=remedy)]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

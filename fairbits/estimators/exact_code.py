@@ -19,11 +19,12 @@ from fairbits.training import Batch, Schedule
 
 LN2 = math.log(2)
 BETA = 0.95  # share of the past in the running tables
-RISE = 1.0  # by how much a multiplier can rise in a fit
+RISE = 2.5  # by how much a multiplier can rise in a fit
 CLIP = 0.02  # a leakage further than this from its limit moves the multiplier no faster
 STIFFNESS = 10.0  # of the price of a leakage above its limit, beside the multiplier
 HARDNESS = 5.0  # by how much the logits of a hard code are scaled up by the end of its training
 SHARPNESS = 100.0  # by how much the two groups that differ most outweigh other pairs
+ABSENT = 1e6  # lowers the logit of a pair with a group that has no rows, so that it takes no share
 PRIOR_MASS = 1e-5  # of the labels' shares, added to every word of the running decoder
 COUNTED_ROWS = 16_384  # at a time, for the decoder
 
@@ -86,6 +87,7 @@ class ExactCodeClassifier(CodeClassifier):
     max_epochs: int = setting(30, at_least=1, whole=True)
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "limit")
+    weaker: ClassVar[str] = "Raise the limit"
     own_schedule: ClassVar[Schedule] = Schedule(
         min_steps=1_000, learning_rate_decay="linear", validation_fraction=0.05, selection="last"
     )
@@ -104,7 +106,7 @@ class ExactCodeClassifier(CodeClassifier):
         scale = 1 + (HARDNESS - 1) * done if self.is_hard else 1.0
         theta = torch.sigmoid(scale * net.logits(net.features(batch.x)))
         words = word_probabilities(theta if self.gradient == "exact" else draw_bits(theta, batch.noise))
-        labels = self._label_table(words, batch.y, batch.weight)
+        labels = self._label_shares(words, batch)
         cross_entropy = -(labels * decoder(net.run(0, labels)).log()).sum() / LN2
         total, multipliers, leakages = cross_entropy, net.multipliers.clone(), []
         for i, (groups, _) in enumerate(batch.prepared):
@@ -126,7 +128,7 @@ class ExactCodeClassifier(CodeClassifier):
     def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the cross-entropy and the leakage of the random code on validation rows."""
         words = word_probabilities(net.theta(batch.x))
-        labels, shares = self._label_table(words, batch.y, batch.weight), decoder(net.running0)
+        labels, shares = self._label_shares(words, batch), decoder(net.running0)
         cross_entropy = -(labels * shares.log()).sum() / LN2
         terms = {"total": cross_entropy, "cross_entropy": cross_entropy, "probabilities": words @ shares.mT}
         found = [self._leakage(groups.row_weights @ words, groups.prior)[0] for groups, _ in batch.prepared]
@@ -161,6 +163,11 @@ class ExactCodeClassifier(CodeClassifier):
     def _as_released(self, theta: Tensor) -> Tensor:
         return (theta > 0.5).to(theta.dtype) if self.is_hard else theta
 
+    def _label_shares(self, words: Tensor, batch: Batch) -> Tensor:
+        """Return the table of a batch; of rows some of which have no label, that of the others.  (classes, words)"""
+        labels = self._label_table(words, batch.y, batch.weight)
+        return labels / labels.sum().clamp(min=torch.finfo(labels.dtype).tiny) if self.has_unlabelled_ else labels
+
     def _label_table(self, words: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         """Return how much weight each label has in each word, without the rows that have no label.  (classes, words)"""
         member = y.unsqueeze(0) == torch.arange(len(self.classes_), device=y.device).unsqueeze(-1)
@@ -185,8 +192,10 @@ def disparity_slope(tables: Tensor) -> tuple[Tensor, Tensor]:
     """
     first, second = torch.triu_indices(len(tables), len(tables), 1, device=tables.device)
     apart, known = tables[first] - tables[second], tables.sum(-1) > 0
-    distance = apart.abs().sum(-1) / 2 * (known[first] & known[second])
-    slope = torch.softmax(SHARPNESS * distance, 0).unsqueeze(-1) * apart.sign() / 2
+    both = known[first] & known[second]
+    distance = apart.abs().sum(-1) / 2 * both
+    share = torch.softmax(SHARPNESS * distance - ABSENT * ~both, 0) * both
+    slope = share.unsqueeze(-1) * apart.sign() / 2
     return distance.amax(0), torch.zeros_like(tables).index_add(0, first, slope).index_add(0, second, -slope)
 
 

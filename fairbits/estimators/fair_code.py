@@ -5,14 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.metrics import accuracy_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.certificate import Certificate, certify
 from fairbits.certificate.releasing import fitted_code
-from fairbits.encoding import GroupEncoder
+from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder, SeenRows, row_hashes
 from fairbits.estimators.exact_code import ExactCodeClassifier
-from fairbits.estimators.inputs import SensitiveFeatureInXWarning
+from fairbits.estimators.inputs import SensitiveFeatureInXWarning, read_labels
 from fairbits.estimators.posterior import PosteriorEncoder
 
 MANY_ROWS = 10_000  # from which a code has 6 bits unless you say otherwise
@@ -87,20 +88,30 @@ class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         X : (n, columns) numpy, pandas, polars or pyarrow; text and missing values are welcome
         y : (n,) labels of two or more classes
         sensitive_features : one or several columns
-        sample_weight : (n,) non-negative
+        sample_weight : (n,) non-negative; a row of weight 0 counts as absent. A weight of 3 is not quite the same as
+            three copies, whose estimates of p(y,s|x) come from folds of their own (`PosteriorEncoder`)
         """
         given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        model = self.pipeline(len(y))
-        Z = model[0].fit_transform(X, y, **given)
+        labels = read_labels(self, y)
+        model = self.pipeline(len(labels))
+        encoder, method = model[0], model[-1]
+        rows = encoder.fit_transform(X, labels, **given)
         with warnings.catch_warnings():
-            if self.encode_sensitive:
-                warnings.simplefilter("ignore", SensitiveFeatureInXWarning)  # on purpose
-            model[-1].fit(Z, y, **given)
-        self.estimator_, self.classes_ = model, model[-1].classes_
+            for told in (SensitiveFeatureInXWarning, BinnedSensitiveFeaturesWarning):  # by the encoder, of X itself
+                warnings.simplefilter("ignore", told)
+            method.fit(rows, labels, **given)
+        method.training_rows_ = seen_again(encoder, X, sensitive_features)
+        self.estimator_, self.classes_ = model, method.classes_
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model[0].table_encoder_, name):
-                setattr(self, name, getattr(model[0].table_encoder_, name))
+            self.__dict__.pop(name, None)
+            if hasattr(encoder, name):
+                setattr(self, name, getattr(encoder, name))
         return self
+
+    def fit_transform(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit, and return the code of each row.  (n, code_size) uint8"""
+        self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        return self.transform(X, sensitive_features=sensitive_features)
 
     def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the code of each row: what you may share.  (n, code_size) uint8"""
@@ -116,6 +127,10 @@ class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         """Return the most probable class of each row."""
         best = self.predict_proba(X, sensitive_features=sensitive_features).argmax(1)
         return self.classes_[best]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
+        """Return the accuracy of `predict`."""
+        return accuracy_score(y, self.predict(X, sensitive_features=sensitive_features), sample_weight=sample_weight)
 
     def decode(self, codes: Any) -> np.ndarray:
         """Return the class probabilities that a recipient reads off codes.  (n, classes)"""
@@ -140,3 +155,9 @@ class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         tags.non_deterministic, tags.transformer_tags.preserves_dtype = True, []
         return tags
+
+
+def seen_again(encoder: Any, X: Any, sensitive_features: Any) -> SeenRows:
+    """Return what recognises training rows when they come back: by then, models that have seen them estimate them."""
+    known = {"sensitive_features": sensitive_features} if getattr(encoder, "encode_sensitive", False) else {}
+    return SeenRows(row_hashes(np.asarray(encoder.transform(X, **known))))

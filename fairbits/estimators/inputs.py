@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from fairbits.encoding import GroupEncoder, SeenRows, index_hashes, row_hashes, sensitive_columns, sensitive_in_table
 from fairbits.errors import InputError, InputWarning
@@ -67,7 +67,7 @@ def read_table(
     table = original if hasattr(original, "columns") else X
     used, place = np.unique(source, return_inverse=True)
     encoder, s = _read_groups(estimator, table, sensitive_features, len(X), used)
-    order = _canonical_order(X[source], number, s[place], weight)
+    order = canonical_order(X[source], number, s[place], weight)
     kept, marks = source[order], (row_hashes(X), index_hashes(original))
     return Table(X[kept], number[order], s[place[order]], weight[order], kept, classes, encoder, *marks)
 
@@ -83,6 +83,16 @@ def read_numbers(estimator: Any, X: Any, y: Any = "no_validation", **options: An
             raise
         remedy = f"Encode it first, for example make_pipeline(TableEncoder(), {type(estimator).__name__}())."
         raise InputError(f"X holds text ({error}).", remedy=remedy) from None
+
+
+def read_labels(estimator: Any, y: Any) -> np.ndarray:
+    """Return labels as an array (n,), checked."""
+    if y is None:
+        problem = f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        raise InputError(problem, remedy="Pass one label per row.")
+    labels = column_or_1d(y, warn=True)
+    check_classification_targets(labels)
+    return labels
 
 
 def read_weights(sample_weight: Any, n: int) -> np.ndarray:
@@ -110,12 +120,18 @@ def _read_groups(
         return None, np.zeros((len(used), 0), np.int64)
     columns = {name: pd.Series(values).iloc[used] for name, values in sensitive_columns(sensitive, n).items()}
     encoder = new_group_encoder(estimator.groups).fit(columns)
-    found = sensitive_in_table(X, sensitive) if getattr(X, "ndim", 2) == 2 else []  # polars has no ndim
+    if getattr(X, "ndim", 2) == 2:  # polars has no ndim
+        warn_of_sensitive(X, sensitive, stacklevel=6)
+    return encoder, encoder.transform(columns)
+
+
+def warn_of_sensitive(X: Any, sensitive: Any, *, stacklevel: int) -> None:
+    """Warn if a sensitive column is among the columns of X."""
+    found = sensitive_in_table(X, sensitive)
     if found:
         problem = f"A sensitive feature is among the inputs: {'; '.join(found)}."
-        overlap = SensitiveFeatureInXWarning(problem, remedy="Drop it from X, unless you want the model to see it.")
-        warnings.warn(overlap, stacklevel=5)
-    return encoder, encoder.transform(columns)
+        remedy = "Drop it from X. To let the encoder see it on purpose, use encode_sensitive=True."
+        warnings.warn(SensitiveFeatureInXWarning(problem, remedy=remedy), stacklevel=stacklevel)
 
 
 def _copies(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -134,7 +150,7 @@ def _copies(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return used, (relative / relative.mean()).astype(np.float32)
 
 
-def _canonical_order(x: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+def canonical_order(x: np.ndarray, *columns: np.ndarray) -> np.ndarray:
     """Return an order of the rows that depends on their content only: by their bytes."""
     parts = [np.ascontiguousarray(a).reshape(len(x), -1).view(np.uint8) for a in (x, *columns) if a.size]
     return np.hstack(parts).view(f"V{sum(p.shape[1] for p in parts)}").ravel().argsort(kind="stable")

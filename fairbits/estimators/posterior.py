@@ -1,6 +1,7 @@
 """Estimates of p(y, s | x): all that a code of x needs to know about a row."""
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import narwhals as nw
@@ -10,14 +11,19 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairbits.encoding import GroupEncoder, TableEncoder, take_rows
 from fairbits.encoding.columns import as_frame
 from fairbits.errors import InputError
 from fairbits.estimators.fitting import number_cells
-from fairbits.estimators.inputs import new_group_encoder, read_weights
+from fairbits.estimators.inputs import (
+    canonical_order,
+    new_group_encoder,
+    read_labels,
+    read_weights,
+    warn_of_sensitive,
+)
 
 BOOSTED_ROWS = 1_500  # with fewer, boosted trees add more noise than they see
 SMALLEST = 1e-6  # probability, before its logarithm is taken
@@ -36,18 +42,23 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
 
     Whatever a code of x can reveal about the label and the groups, a code of p(y,s|x) = p(y|x) p(s|x,y) can, too. So a
     code should look at the best estimate there is. `fit_transform` returns estimates by models that have not seen the
-    row, `transform` those of models fitted to all rows. What is certified about a code never depends on them.
+    row, `transform` those of models fitted to all rows. What is certified about a code never depends on them. The order
+    of the rows does not matter, and a row of weight 0 counts as absent. A row of weight 3 is one row that counts three
+    times, all in one fold; three copies of it are three people, in folds of their own. So their estimates differ, and
+    the models of `transform` do not (weights that are no whole numbers reach classifiers that take `sample_weight`).
 
     Parameters
     ----------
     estimators : "default" is logistic regression and, from 1,500 rows, boosted trees. Or one or several classifiers
         with `predict_proba`: they get X as you pass it, and learn the label, and each group from X and the label. A
         `FrozenEstimator` holds a fitted classifier of the label, which must not have seen these rows
-    cv : folds, stratified by label and groups; a combination of fewer rows joins the largest one
+    cv : folds, stratified by label and groups; a combination of fewer rows joins the largest one there. It is estimated
+        all the same, as one model of a column's groups serves all labels
     columns : whether the encoded columns of X stand beside the estimates, to correct them where they err
     encode_sensitive : let the models see the groups, and put these beside the estimates: p(y|x,s) and s take the place
         of p(y|x) and p(s|x,y). `transform` then needs `sensitive_features`
-    groups : "intersection" of several sensitive columns, "each" where their crossings are rare, or a `GroupEncoder`
+    groups : "intersection" of several sensitive columns: one model of their crossings, which need 10 rows each. With
+        "each", one model per column, given the label. Or a `GroupEncoder`, which sets that number, too
     random_state : seed of the folds
 
     Examples
@@ -82,24 +93,58 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
 
         Without sensitive features it estimates the label alone.
         """
-        labels = np.asarray(y)
-        check_classification_targets(labels)
+        labels = read_labels(self, y)
+        if sensitive_features is not None and not self.encode_sensitive:
+            warn_of_sensitive(X, sensitive_features, stacklevel=4)
+        weight = np.ones(len(labels)) if sample_weight is None else read_weights(sample_weight, len(labels))
+        used = np.flatnonzero(weight)
+        rows, s = take_rows(X, used), take_rows(sensitive_features, used)
+        targets, content = self._read(rows, labels[used], s)
+        order = canonical_order(content, targets, weight[used])
+        rows, s, targets, weight = (take_rows(part, order) for part in (rows, s, targets, weight[used]))
+        estimates = self._cross_fitted(rows, s, targets, None if (weight == weight[0]).all() else weight)
+        self.mean_ = np.average(estimates, axis=0, weights=weight)
+        spread = np.sqrt(np.average((estimates - self.mean_) ** 2, axis=0, weights=weight))
+        self.scale_ = np.maximum(spread, SMALLEST)
+        every = np.empty((len(labels), estimates.shape[1]))
+        every[used[order]] = estimates
+        left_out = np.setdiff1d(np.arange(len(labels)), used)
+        if len(left_out):  # the models have not seen these at all
+            every[left_out] = self._estimates(take_rows(X, left_out), take_rows(sensitive_features, left_out))
+        return self._beside_columns(every, X, sensitive_features)
+
+    def _read(self, X: Any, labels: np.ndarray, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Fit the encoders; return numbers of labels and groups (n, targets), and the rows as numbers, to order them.
+
+        The encoders do not depend on the order of the rows.
+        """
         self.classes_, number = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            found = f"y has only one class, {self.classes_.tolist()} (after dropping rows of weight 0)."
+            raise InputError(found, remedy="A classifier needs rows of at least two classes.")
         known = {"sensitive_features": sensitive_features} if self.encode_sensitive else {}
         self.table_encoder_ = TableEncoder(encode_sensitive=self.encode_sensitive).fit(X, **known)
-        self.n_features_in_ = self.table_encoder_.n_features_in_
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(self.table_encoder_, name):
+                setattr(self, name, getattr(self.table_encoder_, name))
+        content = self.table_encoder_.levels(X, **known)
+        if len(content) != len(number):
+            raise InputError(f"y has {len(number)} labels for {len(content)} rows.", remedy="Pass one per row.")
         self.group_encoder_: Any = None
-        targets = number[:, None]
-        if sensitive_features is not None:
-            self.group_encoder_ = new_group_encoder(self.groups).fit(sensitive_features, n_rows=len(labels))
-            targets = np.column_stack([number, self.group_encoder_.transform(sensitive_features)])
+        if sensitive_features is None:
+            return number[:, None], content
+        self.group_encoder_ = new_group_encoder(self.groups).fit(sensitive_features, n_rows=len(number))
+        return np.column_stack([number, self.group_encoder_.transform(sensitive_features)]), content
+
+    def _cross_fitted(self, X: Any, s: Any, targets: np.ndarray, weight: Any) -> np.ndarray:
+        """Fit all models; return the estimates of these rows by models that have not seen them.  (n, ratios)"""
         folds = self._folds(targets)
         targets = targets[:, :1] if self.encode_sensitive else targets  # a group that is known needs no estimate
-        weight = None if sample_weight is None else read_weights(sample_weight, len(labels))
-        self.learners_, self.models_, out_of_fold = self._learners(len(labels)), [], []
+        self.learners_, self.models_, out_of_fold = self._learners(len(targets)), [], []
         for learner in self.learners_:
-            view = self._view(X, sensitive_features, learner)
-            models = self._models(learner, view, targets, weight, np.arange(len(labels)))
+            view = self._view(X, s, learner)
+            models = self._models(learner, view, targets, weight, np.arange(len(targets)))
             held = self._log_ratios(learner, models, view)
             for train, test in () if isinstance(learner.classifier, FrozenEstimator) else folds:
                 fold = self._models(learner, view, targets, weight, train)
@@ -108,15 +153,17 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
             out_of_fold.append(held)
         estimates = np.hstack(out_of_fold)
         self.blends_ = self._blends(estimates, targets, weight)
-        self.mean_, self.scale_ = estimates.mean(0), np.maximum(estimates.std(0), SMALLEST)
-        return self._beside_columns(estimates, X, sensitive_features)
+        return estimates
 
     def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the estimates of other rows; `encode_sensitive` needs their groups.  (n, features) float32"""
         check_is_fitted(self)
+        return self._beside_columns(self._estimates(X, sensitive_features), X, sensitive_features)
+
+    def _estimates(self, X: Any, sensitive_features: Any) -> np.ndarray:
+        """Return the log-ratios by the models that were fitted to all rows.  (n, ratios)"""
         pairs = zip(self.learners_, self.models_, strict=True)
-        found = [self._log_ratios(learner, m, self._view(X, sensitive_features, learner)) for learner, m in pairs]
-        return self._beside_columns(np.hstack(found), X, sensitive_features)
+        return np.hstack([self._log_ratios(one, m, self._view(X, sensitive_features, one)) for one, m in pairs])
 
     def posterior(self, features: Any, *, column: int = 0) -> np.ndarray:
         """Return p(y,s|x) of rows, given what `fit_transform` or `transform` made of them.  (n, C, K)
@@ -139,8 +186,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         """
         _, *of_groups = self._ratios_of(features)
         if not of_groups:
-            problem = "A FrozenEstimator knows the label only, so there is no estimate of the groups."
-            raise InputError(problem, remedy="Pass another classifier beside it.")
+            raise InputError("There is no estimate of the groups.", remedy=self._without_groups())
         label = self.label_probabilities(features)
         model, given = self.blends_[1 + column], of_groups[column]
         groups = [model.predict_proba(given[..., y]) for y in range(len(self.classes_))]  # (n, K) each
@@ -159,7 +205,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
             groups = [group for column in self._estimated_groups(models[1:]) for group in column[1:]]
             names += [f"{learner.name}: {group} if {label}" for group in groups for label in self.classes_]
         encoder = self.table_encoder_
-        names += list(encoder.get_feature_names_out()) if self.columns else encoder.sensitive_names
+        names += list(encoder.get_feature_names_out()) if self.columns else encoder.indicator_names
         return np.array(names, dtype=object)
 
     def _learners(self, n_rows: int) -> list[Learner]:
@@ -170,6 +216,9 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
             categories = [place for place, kind in enumerate(kinds) if kind == "category"]
             trees = HistGradientBoostingClassifier(categorical_features=categories, early_stopping=False)
             return [linear, Learner("boosted", trees, "levels")] if n_rows >= BOOSTED_ROWS else [linear]
+        if isinstance(self.estimators, str):
+            problem = "must be 'default', a classifier, or a list of classifiers."
+            raise InputError(problem, argument="estimators", value=self.estimators)
         several = self.estimators if isinstance(self.estimators, Sequence) else [self.estimators]
         for classifier in several:
             if not hasattr(classifier, "predict_proba"):
@@ -185,11 +234,14 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         known = {"sensitive_features": sensitive_features} if self.encode_sensitive else {}
         if learner.sees in ("numbers", "levels"):
             return (encoder.transform if learner.sees == "numbers" else encoder.levels)(X, **known)
-        if not self.encode_sensitive:
+        if not self.encode_sensitive or isinstance(learner.classifier, FrozenEstimator):
             return X
-        return _beside(X, encoder.sensitive_codes(sensitive_features, len(X)).T, "group")
+        return _beside(X, encoder.sensitive_indicators(sensitive_features, len(X)), "group")
 
     def _folds(self, targets: np.ndarray) -> list[Any]:
+        if not (isinstance(self.cv, Integral) and 2 <= self.cv <= len(targets)):
+            problem = f"must be a whole number of folds from 2 to the number of rows, {len(targets)}."
+            raise InputError(problem, argument="cv", value=self.cv)
         cells = number_cells(targets)
         sizes = np.bincount(cells)
         cells[sizes[cells] < self.cv] = sizes.argmax()
@@ -201,6 +253,9 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         if isinstance(learner.classifier, FrozenEstimator):
             return [learner.classifier]
         label, *groups = targets[rows].T
+        if any(len(np.unique(target)) < 2 for target in (label, *groups)):
+            problem = f"One of the {self.cv} folds has all rows but those of one class, or of one group."
+            raise InputError(problem, remedy="Merge rare classes and groups, or pass more rows of them.")
         seen, options = take_rows(view, rows), {}
         if weight is not None and has_fit_parameter(learner.classifier, "sample_weight"):
             options = {"sample_weight": weight[rows]}
@@ -213,7 +268,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         of_label, *of_groups = models
         known = of_label.classes_  # numbers of the classes, unless somebody else fitted it
         if isinstance(learner.classifier, FrozenEstimator):
-            known = np.searchsorted(self.classes_, known)
+            known = self._places(known)
         parts = [_ratios(of_label, view, known, len(self.classes_))]
         n = len(parts[0])
         for model, names in zip(of_groups, self._estimated_groups(of_groups), strict=True):
@@ -221,6 +276,22 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
             each = [_ratios(model, told, model.classes_, len(names)) for told in given]
             parts.append(np.stack(each, -1).reshape(n, -1))  # by group, then by label
         return np.hstack(parts)
+
+    def _places(self, classes: np.ndarray) -> np.ndarray:
+        """Return the numbers of the classes that somebody else's classifier knows."""
+        unknown = [label for label in classes.tolist() if label not in self.classes_.tolist()]
+        if unknown:
+            problem = f"The FrozenEstimator knows the class {unknown[0]!r}, which y does not have."
+            raise InputError(problem, remedy="Pass the labels that it was fitted to.")
+        return np.searchsorted(self.classes_, classes)
+
+    def _without_groups(self) -> str:
+        """Return why no groups are estimated."""
+        if self.group_encoder_ is None:
+            return "Fit with sensitive_features."
+        if self.encode_sensitive:
+            return "With encode_sensitive=True they are known, so nothing estimates them."
+        return "A FrozenEstimator knows the label only: pass another classifier beside it."
 
     def _estimated_groups(self, models: list[Any]) -> list[list[str]]:
         """Return the names of the groups that each of these models estimates."""
@@ -257,13 +328,14 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         known = {"sensitive_features": sensitive_features} if self.encode_sensitive else {}
         if self.columns:
             return np.hstack([scaled, self.table_encoder_.transform(X, **known)])
-        codes = self.table_encoder_.sensitive_codes(sensitive_features, len(scaled)).T
-        return np.hstack([scaled, codes.astype(np.float32)])
+        told = self.table_encoder_.sensitive_indicators(sensitive_features, len(scaled))
+        return np.hstack([scaled, told.astype(np.float32)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
         return tags
 
 
