@@ -273,6 +273,15 @@ def test_parts_that_do_not_fit_the_models(change, said, files, tmp_path):
         load(tmp_path / "model", {**files, MODEL: json.dumps(content).encode()})
 
 
+def test_names_cannot_take_much_memory(files, tmp_path, monkeypatch):
+    """Learner, group and label are parts of one name: long ones, many times."""
+    monkeypatch.setattr("fairbits.modelfile.posterior_models.MAX_TEXT", 6 * 204)
+    load(tmp_path / "model", files)  # six estimates, each with "yes" and "f" or "m" in its name
+    monkeypatch.setattr("fairbits.modelfile.posterior_models.MAX_TEXT", 6 * 204 - 1)
+    with pytest.raises(ModelFileError, match="names of the estimates would be too long"):
+        load(tmp_path / "again", files)
+
+
 def test_the_file_is_needed(files, tmp_path):
     with pytest.raises(ModelFileError, match=r"posterior\.skops is not in the manifest"):
         load(tmp_path / "model", {name: data for name, data in files.items() if name != POSTERIOR})
