@@ -1,4 +1,4 @@
-"""Draw one code per row of a table and predict from it, without torch, scikit-learn or fairbits.
+"""Compute one code per row of a table and predict from it, without torch, scikit-learn or fairbits.
 
 Needs ``pip install numpy onnxruntime``. Usage: python examples/onnx_consumer.py FOLDER TABLE.csv, with the folder that
 ``fairbits.export_onnx(model, FOLDER)`` wrote for a model with a code, and a table whose first line names the columns.
@@ -27,14 +27,27 @@ def numbers(text: str, column: dict) -> list[float]:
     return scaled + [not seen] * column["indicator"]
 
 
-def read_rows(file: str, export: dict) -> np.ndarray:
-    """Return the rows of a table as the encoder takes them.  (n, features)"""
+def level(text: str, column: dict) -> float:
+    """Return one cell as one number for trees, by the recipe in export.json."""
+    if column["kind"] == "category":
+        places = {category: place for place, category in enumerate(column["categories"])}
+        other = len(places) if column["other"] and text else math.nan
+        return places.get(text, other)
+    value = float(text or "nan")
+    return value if math.isfinite(value) else math.nan
+
+
+def read_rows(file: str, export: dict) -> dict[str, np.ndarray]:
+    """Return the rows of a table as the encoder takes them: x (n, features), and levels (n, columns) for trees."""
     with open(file, newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     if export["table"] is None:
-        return np.array([[float(row[name]) for name in export["x"]["names"]] for row in rows], np.float32)
+        return {"x": np.array([[float(row[name]) for name in export["x"]["names"]] for row in rows], np.float32)}
     columns = [column for column in export["table"]["columns"] if column["kind"] != "dropped"]
-    return np.array([[v for c in columns for v in numbers(row[c["name"]], c)] for row in rows], np.float32)
+    x = np.array([[v for c in columns for v in numbers(row[c["name"]], c)] for row in rows], np.float32)
+    if export["levels"] is None:
+        return {"x": x}
+    return {"x": x, "levels": np.array([[level(row[c["name"]], c) for c in columns] for row in rows], np.float64)}
 
 
 def uniforms(n: int, m: int) -> np.ndarray:
@@ -45,8 +58,10 @@ def uniforms(n: int, m: int) -> np.ndarray:
 def main(folder: str, file: str) -> None:
     export = json.loads(Path(folder, "export.json").read_text())
     encoder, head = (InferenceSession(str(Path(folder, name))) for name in ("encoder.onnx", "head.onnx"))
-    x = read_rows(file, export)
-    (bits,) = encoder.run(None, {"x": x, "noise": uniforms(len(x), len(export["bits"]))})  # share only these
+    inputs = read_rows(file, export)
+    if "noise" in export:  # a random code; a hard one needs none
+        inputs["noise"] = uniforms(len(inputs["x"]), len(export["bits"]))
+    (bits,) = encoder.run(None, inputs)  # share only these
     (probabilities,) = head.run(None, {"bits": bits})
     for code, p in zip(bits, probabilities, strict=True):
         print("".join(map(str, code)), export["classes"][p.argmax()], f"{p.max():.3f}")

@@ -12,7 +12,14 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from fairbits import BinaryMIClassifier, Schedule, TableEncoder, export_onnx
+from fairbits import (
+    BinaryMIClassifier,
+    ExactCodeClassifier,
+    FairCodeClassifier,
+    Schedule,
+    TableEncoder,
+    export_onnx,
+)
 from fairbits.estimators import InvariantClassifier
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -101,12 +108,12 @@ def test_the_consumer_encodes_a_table_as_the_encoder_does(exported):
     model, folder, new = exported
     example = runpy.run_path(str(EXAMPLES / "onnx_consumer.py"))
     export = json.loads((folder / "export.json").read_text())
-    x = example["read_rows"](str(folder / "new.csv"), export)
+    x = example["read_rows"](str(folder / "new.csv"), export)["x"]
     np.testing.assert_array_equal(x, model[0].transform(new))
     assert x.shape[1] == len(export["x"]["names"]) == 14
     assert x.dtype == np.float32
     numbers = {"table": None, "x": {"names": ["age", "age"]}}
-    np.testing.assert_allclose(example["read_rows"](str(folder / "new.csv"), numbers)[:, 1], new["age"])
+    np.testing.assert_allclose(example["read_rows"](str(folder / "new.csv"), numbers)["x"][:, 1], new["age"])
 
 
 def test_the_consumer_predicts_from_fresh_bits_without_torch(exported):
@@ -124,3 +131,22 @@ def test_the_consumer_predicts_from_fresh_bits_without_torch(exported):
     theta = model[-1].code_probabilities(model[0].transform(new))
     assert np.abs((bits - theta).sum(0) / np.sqrt((theta * (1 - theta)).sum(0))).max() < 5
     assert [line.split()[0] for line in runs[1][:-1]] != list(codes)
+
+
+def test_the_consumer_computes_the_hard_code_of_a_fair_model(exported, capsys, monkeypatch):
+    """Boosted trees read the levels of columns, so a table of many rows takes the way through them."""
+    _, folder, new = exported
+    table = mixed_table(600, 0)
+    y = np.where(table["age"] > 40, "old", "young")
+    monkeypatch.setattr("fairbits.estimators.posterior.BOOSTED_ROWS", 1)
+    monkeypatch.setattr(ExactCodeClassifier, "own_schedule", Schedule(min_steps=30, selection="last"))
+    model = FairCodeClassifier(code_size=3, random_state=0).fit(table, y, sensitive_features=np.arange(600) % 2)
+    export_onnx(model, folder / "fair")
+    text = run(
+        "onnx_consumer.py", str(folder / "fair"), str(folder / "new.csv"), capsys=capsys, monkeypatch=monkeypatch
+    )
+    codes, classes, _ = zip(*(line.split() for line in text.splitlines()), strict=True)
+    expected = ["".join(map(str, code)) for code in model.transform(new)]
+    assert len(set(expected)) > 1
+    assert np.mean(np.array(codes) == expected) > 0.99  # but for ties
+    assert np.mean(np.array(classes) == model.predict(new)) > 0.99

@@ -257,7 +257,8 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         known = {"sensitive_features": sensitive_features} if self.encode_sensitive else {}
         if self.columns:
             return np.hstack([scaled, self.table_encoder_.transform(X, **known)])
-        return np.hstack([scaled, self.table_encoder_.sensitive_codes(sensitive_features, len(scaled)).T])
+        codes = self.table_encoder_.sensitive_codes(sensitive_features, len(scaled)).T
+        return np.hstack([scaled, codes.astype(np.float32)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -21,7 +21,12 @@ import fairbits
 from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError, InputTypeError, MissingExtraError
 from fairbits.estimators import CodeClassifier, InvariantClassifier
+from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.modelfile.posterior_graph import check_exported, estimates_model
 from fairbits.storage import replace_file
+
+Encoder = TableEncoder | PosteriorEncoder
+OPSET = 18
 
 NOISE = (
     "Uniform numbers in [0, 1), independent for every row and every bit. Draw them again for every run from a "
@@ -47,6 +52,11 @@ RECIPE = (
     "them and 0 for any other value. Then, if missing is true, 1 for a missing value and 0 for any other. "
     "dropped: nothing."
 )
+LEVELS = (
+    "One float64 for each column that is not dropped, in this order. number: the value, NaN for a missing or infinite "
+    "one. date: the seconds, as above. category: the place of the text among categories, from 0; for any other text, "
+    "the number of categories if other is true; NaN in all other cases."
+)
 
 
 def export_onnx(model: Any, folder: str | Path) -> Path:
@@ -70,24 +80,33 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
     learnt and how to encode a row; ``examples/onnx_consumer.py`` does that with numpy and onnxruntime alone. Rows must
     be complete: where `transform` refuses a missing number, the files compute something.
 
+    The default learners of a `PosteriorEncoder` are within ``encoder.onnx``. It takes the encoded columns as x, and as
+    levels (n, columns) float64 what trees read; ``export.json`` says how to write both. Encoders that read the
+    sensitive columns, and learners of yours, are not exported.
+
     Parameters
     ----------
-    model : a fitted method of fairbits, alone, behind a `TableEncoder` in a pipeline, or as chosen by
-        `CertifiedClassifier`, `TunedClassifier` or scikit-learn's searches
+    model : a fitted method of fairbits, alone, behind a `TableEncoder` or a `PosteriorEncoder` in a pipeline, a
+        `FairCodeClassifier`, or as chosen by `CertifiedClassifier`, `TunedClassifier` or scikit-learn's searches
     folder : created if needed; files of an earlier export are replaced
     """
     *front, estimator = steps = _fitted_steps(model)
     encoder = front[0] if front else None
-    if not isinstance(estimator, InvariantClassifier) or len(front) > 1 or not isinstance(encoder, TableEncoder | None):
+    if not isinstance(estimator, InvariantClassifier) or len(front) > 1 or not isinstance(encoder, Encoder | None):
         raise InputTypeError(
             f"export_onnx cannot export {' -> '.join(type(step).__name__ for step in steps)}: it exports a fitted "
-            "method of fairbits, alone or behind a TableEncoder in a pipeline, and no other steps.",
+            "method of fairbits, alone or behind a TableEncoder or PosteriorEncoder in a pipeline, and no other steps.",
             remedy="Export the last step, model[-1], and apply the other steps yourself.",
         )
+    if isinstance(encoder, PosteriorEncoder):
+        check_exported(encoder)
+    if getattr(encoder, "encode_sensitive", False):
+        problem = "export_onnx does not write encoders that read the sensitive columns (encode_sensitive=True)."
+        raise InputError(problem, remedy="Keep the model by fairbits.save, and compute the codes in Python.")
     for library in ("onnx", "onnxscript"):
         if find_spec(library) is None:
             raise MissingExtraError(f"export_onnx uses {library} and", "export")
-    files = _onnx_files(estimator)
+    files = _onnx_files(estimator, encoder if isinstance(encoder, PosteriorEncoder) else None)
     description = json.dumps(_description(estimator, encoder, list(files)), indent=1, default=str, allow_nan=False)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,20 +125,26 @@ def _fitted_steps(model: Any) -> list[Any]:
     return [model] if chosen is None else _fitted_steps(chosen)
 
 
-def _description(estimator: Any, encoder: TableEncoder | None, files: list[str]) -> dict[str, Any]:
+def _description(estimator: Any, encoder: Encoder | None, files: list[str]) -> dict[str, Any]:
     """Return the content of `export.json`."""
-    first: Any = estimator if encoder is None else encoder
+    read = encoder.table_encoder_ if isinstance(encoder, PosteriorEncoder) else encoder
+    first: Any = estimator if read is None else read
     names = list(map(str, getattr(first, "feature_names_in_", [f"x{i}" for i in range(first.n_features_in_)])))
-    shape, table = ["n", *estimator.input_shape_], None
-    if encoder is not None:
-        learnt = [{"kind": "dropped"} if feature is None else asdict(feature) for feature in encoder.features_]
+    shape, table, levels = ["n", *estimator.input_shape_], None, None
+    if read is not None:
+        learnt = [{"kind": "dropped"} if feature is None else asdict(feature) for feature in read.features_]
         table = {"recipe": RECIPE, "columns": [{"name": n, **f} for n, f in zip(names, learnt, strict=True)]}
-        names = list(map(str, encoder.get_feature_names_out()))
+        if isinstance(encoder, PosteriorEncoder) and any(learner.sees == "levels" for learner in encoder.learners_):
+            kept = [name for name, feature in zip(names, read.features_, strict=True) if feature is not None]
+            levels = {"shape": ["n", len(kept)], "dtype": "float64", "names": kept, "recipe": LEVELS}
+        names = list(map(str, read.get_feature_names_out()))
+        shape = ["n", len(names)]
     described = {
         "fairbits": fairbits.__version__,
         "method": type(estimator).__name__,
         "files": files,
         "x": {"shape": shape, "dtype": estimator.input_dtype_, "names": names if len(shape) == 2 else None},
+        "levels": levels,
         "table": table,
         "classes": estimator.classes_.tolist(),
     }
@@ -132,29 +157,41 @@ def _description(estimator: Any, encoder: TableEncoder | None, files: list[str])
     return {**described, "noise": noise, "notes": [ONE_DRAW]}
 
 
-def _onnx_files(estimator: Any) -> dict[str, bytes]:
-    """Return the ONNX files of a fitted method: name -> content."""
+def _onnx_files(estimator: Any, encoder: PosteriorEncoder | None) -> dict[str, bytes]:
+    """Return the ONNX files of a fitted method, behind an encoder of estimates if there is one: name -> content."""
     net: Any = copy.deepcopy(estimator.net_).cpu()
     # Three rows to trace with: torch may take a single row for a constant.
-    x = torch.zeros(3, *estimator.input_shape_, dtype=getattr(torch, estimator.input_dtype_))
+    rows = torch.zeros(3, *estimator.input_shape_, dtype=getattr(torch, estimator.input_dtype_))
+    inputs = {"x" if encoder is None else "features": rows}
     about = {"fairbits": fairbits.__version__, "method": type(estimator).__name__}
     if not isinstance(estimator, CodeClassifier):
         whole = _traced(lambda x: estimator.probabilities(net, x), net=net)
-        return {"model.onnx": _onnx(whole, {"x": x}, "probabilities", {**about, "probabilities": FUNCTION_OF_THE_ROW})}
+        model = _behind(encoder, _onnx(whole, inputs, "probabilities"))
+        return {"model.onnx": _file(model, {**about, "probabilities": FUNCTION_OF_THE_ROW})}
     bits = torch.zeros(3, estimator.code_size)
     head = _traced(lambda bits: torch.softmax(net.head(bits.float()), -1), head=net.head)
     if estimator.is_hard:
-        about["bits"] = HARD_CODE
-        inputs, encoder = {"x": x}, _traced(lambda x: (net.theta(x) > 0.5).to(torch.uint8), net=net)
+        about["bits"], noise = HARD_CODE, {}
+        code = _traced(lambda x: (net.theta(x) > 0.5).to(torch.uint8), net=net)
     else:
-        about["bits"] = ONE_DRAW
-        inputs = {"x": x, "noise": bits}
-        encoder = _traced(lambda x, noise: (noise < net.theta(x)).to(torch.uint8), net=net)
-    noise = {} if estimator.is_hard else {"noise": NOISE}
+        about["bits"], noise = ONE_DRAW, {"noise": NOISE}
+        inputs["noise"] = bits
+        code = _traced(lambda x, noise: (noise < net.theta(x)).to(torch.uint8), net=net)
     return {
-        "encoder.onnx": _onnx(encoder, inputs, "bits", about | noise),
-        "head.onnx": _onnx(head, {"bits": bits.to(torch.uint8)}, "probabilities", about),
+        "encoder.onnx": _file(_behind(encoder, _onnx(code, inputs, "bits")), about | noise),
+        "head.onnx": _file(_onnx(head, {"bits": bits.to(torch.uint8)}, "probabilities"), about),
     }
+
+
+def _behind(encoder: PosteriorEncoder | None, network: Any) -> Any:
+    """Return the model of a network that takes the features of an encoder, if there is one, with it in front."""
+    if encoder is None:
+        return network
+    import onnx
+
+    versions = {"ir_version": network.ir_version, "opset_version": OPSET}
+    front = estimates_model(encoder, "estimated", **versions)
+    return onnx.compose.merge_models(front, network, io_map=[("estimated", "features")])
 
 
 def _traced(function: Callable[..., Tensor], **parts: nn.Module) -> nn.Module:
@@ -164,14 +201,12 @@ def _traced(function: Callable[..., Tensor], **parts: nn.Module) -> nn.Module:
     return module.eval()
 
 
-def _onnx(module: nn.Module, inputs: dict[str, Tensor], output: str, about: dict[str, str]) -> bytes:
-    """Return a module as a checked ONNX file for any number of rows, with texts among its properties."""
-    import onnx
-
+def _onnx(module: nn.Module, inputs: dict[str, Tensor], output: str) -> Any:
+    """Return a module as an ONNX model for any number of rows."""
     rows = torch.export.Dim("n")
-    options: dict[str, Any] = {"opset_version": 18, "dynamo": True, "verbose": False}
+    options: dict[str, Any] = {"opset_version": OPSET, "dynamo": True, "verbose": False}
     options |= {"input_names": list(inputs), "output_names": [output]}
-    options |= {"dynamic_shapes": {name: {0: rows} for name in inputs}}
+    options |= {"dynamic_shapes": tuple({0: rows} for _ in inputs)}
     with _quiet():
         program: Any = torch.onnx.export(module, tuple(inputs.values()), **options)
     proto = program.model_proto  # a new copy at every access
@@ -184,9 +219,16 @@ def _onnx(module: nn.Module, inputs: dict[str, Tensor], output: str, about: dict
             where = "somewhere the network turns the number of rows into a plain number"
             problem = f"The file would take {dimension.dim_value} rows and no other number: {where}."
             raise InputError(problem, remedy="Write x.shape[0] there, not len(x).")
-    onnx.helper.set_model_props(proto, about)
-    onnx.checker.check_model(proto, full_check=True)
-    return proto.SerializeToString(deterministic=True)
+    return proto
+
+
+def _file(model: Any, about: dict[str, str]) -> bytes:
+    """Return a checked model as a file, with texts among its properties."""
+    import onnx
+
+    onnx.helper.set_model_props(model, about)
+    onnx.checker.check_model(model, full_check=True)
+    return model.SerializeToString(deterministic=True)
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from fairbits.modelfile.model_content import (
     Whole,
     method_of,
 )
-from fairbits.modelfile.posterior_models import PosteriorModels, check_models
+from fairbits.modelfile.posterior_models import MAX_NAME, PosteriorModels, check_models
 from fairbits.modelfile.sealed_folder import need
 
 Strength = Annotated[int | float, Field(ge=0, le=1)]  # a limit to train to, or a gamma
@@ -35,7 +35,7 @@ Shown = bool | Whole | Annotated[float, Field(strict=False, allow_inf_nan=True)]
 
 
 class LearnerState(State):
-    name: Annotated[str, Field(max_length=200)]
+    name: Annotated[str, Field(max_length=MAX_NAME)]
     sees: Literal["numbers", "levels", "rows"]
 
 

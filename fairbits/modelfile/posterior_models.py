@@ -20,10 +20,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
 from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.modelfile.model_content import MAX_TEXT
 from fairbits.modelfile.sealed_folder import MAX_JSON, POSTERIOR, ModelFileError, need, read_json
 
 SCHEMA, PROTOCOL = "schema.json", 2  # of skops
 MAX_POSTERIOR = 2**28  # bytes of the file
+MAX_NAME = 200  # characters of a learner's name
 SAVED = (LogisticRegression, HistGradientBoostingClassifier, FrozenEstimator)
 FOR_TRAINING = ("_random_seed", "_feature_subsample_rng", "_scorer", "_raw_predict")  # of boosted trees
 TREES = "sklearn.ensemble._hist_gradient_boosting"
@@ -112,7 +114,7 @@ def check_models(encoder: Any) -> None:
     except (MemoryError, ModelFileError):
         raise
     except Exception as error:  # as above
-        raise ValueError(f"its models cannot be used: {error or type(error).__name__}") from error
+        raise ValueError(f"its models cannot be used: {str(error) or type(error).__name__}") from error
 
 
 def _check_outcomes(encoder: Any) -> None:
@@ -137,9 +139,11 @@ def _check_outcomes(encoder: Any) -> None:
         need(type(blend) is LogisticRegression, f"a {type(blend).__name__} blends the estimates")
         _check_model(blend, np.arange(size), width)
     n_estimates = ratios[0] + n_classes * sum(ratios[1:])
-    need(
-        len(encoder.mean_) == len(encoder.scale_) == n_estimates, f"the scales are not those of {n_estimates} estimates"
-    )
+    scaled = len(encoder.mean_) == len(encoder.scale_) == n_estimates
+    need(scaled, f"the scales are not those of {n_estimates} estimates")
+    groups = [] if encoder.group_encoder_ is None else encoder.group_encoder_.names_
+    longest = sum(max(map(len, map(str, names)), default=0) for names in [encoder.classes_, *groups])
+    need(n_estimates * (longest + MAX_NAME) <= MAX_TEXT, "the names of the estimates would be too long")
 
 
 def _check_model(model: Any, classes: np.ndarray, n_columns: int) -> None:
@@ -188,13 +192,11 @@ def _for_predictions(part: Any) -> Any:
 
 
 def _checked_members(data: bytes) -> bytes:
-    """Return the schema of a file whose members are not compressed and hold what they say: none can unpack to more."""
+    """Return the schema of a file whose members take no more memory than the file itself."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
         need(len({member.filename for member in members}) == len(members), "two members have the same name")
-        stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
-        fits = stored and sum(member.file_size for member in members) <= len(data)
-        need(fits, "its members are compressed, or larger than the file")
+        need(sum(member.file_size for member in members) <= len(data), "its members are larger than the file")
         for member in members:
             if member.filename != SCHEMA:
                 _check_array(archive.read(member), member.filename)

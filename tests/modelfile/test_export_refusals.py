@@ -4,11 +4,19 @@ import pytest
 from battery import problem, quick
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fairbits import BinaryMIClassifier, CertifiedClassifier, TableEncoder, VanillaClassifier, export_onnx
-from fairbits.errors import MissingExtraError
+from fairbits import (
+    BinaryMIClassifier,
+    CertifiedClassifier,
+    ExactCodeClassifier,
+    TableEncoder,
+    VanillaClassifier,
+    export_onnx,
+)
+from fairbits.errors import InputError, MissingExtraError
+from fairbits.estimators.posterior import PosteriorEncoder
 
 
 @pytest.mark.parametrize(
@@ -54,4 +62,24 @@ def test_a_missing_library_is_named_with_the_remedy(library, tmp_path, monkeypat
     )
     with pytest.raises(MissingExtraError, match=said):
         export_onnx(model, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_learners_of_yours_are_refused(tmp_path):
+    X, y, s = problem()
+    front, method = PosteriorEncoder(LogisticRegression()), quick(ExactCodeClassifier)
+    method.fit(front.fit_transform(X, y, sensitive_features=s), y, sensitive_features=s)
+    with pytest.raises(InputError, match=r"default estimators of a PosteriorEncoder alone.*estimators='default'"):
+        export_onnx(Pipeline([("posterior", front), ("code", method)]), tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.filterwarnings("ignore::fairbits.estimators.SensitiveFeatureInXWarning")
+@pytest.mark.parametrize("encoder", [PosteriorEncoder(encode_sensitive=True), TableEncoder(encode_sensitive=True)])
+def test_encoders_that_read_the_groups_are_refused(encoder, tmp_path):
+    X, y, s = problem()
+    method = quick(ExactCodeClassifier)
+    method.fit(encoder.fit_transform(X, y, sensitive_features=s), y, sensitive_features=s)
+    with pytest.raises(InputError, match=r"encoders that read the sensitive columns.*fairbits\.save"):
+        export_onnx(Pipeline([("encoder", encoder), ("code", method)]), tmp_path / "none")
     assert not (tmp_path / "none").exists()

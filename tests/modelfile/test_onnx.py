@@ -12,20 +12,25 @@ import pandas as pd
 import pytest
 import torch
 from battery import ESTIMATORS, problem, quick
+from model_zoo import certified_fair_code, fair_code, mixed_table, posterior_pipeline
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 import fairbits
 from fairbits import (
     BinaryBernoulliClassifier,
     BinaryMIClassifier,
     CertifiedClassifier,
+    ExactCodeClassifier,
     TableEncoder,
     VanillaClassifier,
     export_onnx,
 )
 from fairbits.datasets import biased_digits
 from fairbits.estimators import CodeClassifier
+from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.modelfile.posterior_graph import estimates_model, tree_attributes
 
 onnx, _, onnxruntime = (
     pytest.importorskip(library, reason="pip install 'fairbits[export]'")
@@ -202,6 +207,120 @@ def test_names_are_those_of_the_fit(tmp_path):
     assert described["classes"] == ["no", "yes"]
     assert described["files"] == ["model.onnx"]
     assert "noise" not in described
+
+
+# ---------------------------------------------------------------------- behind estimates
+
+
+def odd_rows():
+    table = mixed_table(1000, seed=5)[0]
+    table.loc[0, "job"], table.loc[1, "score"], table.loc[2, "age"] = "unseen", np.inf, np.nan
+    return table
+
+
+def inputs_of(encoder, rows, file):
+    """What a graph takes of the table: the encoded columns, and levels if it has trees."""
+    table = encoder.table_encoder_
+    given = {"x": table.transform(rows), "levels": table.levels(rows)}
+    return {value.name: given[value.name] for value in onnx.load(file).graph.input if value.name in given}
+
+
+def check_estimates(front, method, folder):
+    """Compare the estimates as probabilities, then the bits, where theta is clear of its noise or of 1/2."""
+    rows, file = odd_rows(), folder / "encoder.onnx"
+    features, inputs = front.transform(rows), inputs_of(front, rows, file)
+    model = estimates_model(front, "features", ir_version=10, opset_version=18)
+    onnx.checker.check_model(model, full_check=True)
+    (folder / "front.onnx").write_bytes(model.SerializeToString())
+    found = run(folder / "front.onnx", **inputs)
+    assert found.dtype == features.dtype == np.float32
+    assert found.shape == features.shape
+    n = len(front.mean_)
+    np.testing.assert_array_equal(found[:, n:], features[:, n:])
+    # scikit-learn computes some estimates in float32: their log-ratios differ more than the probabilities.
+    odds = [np.exp(f[:, :n].astype(float) * front.scale_ + front.mean_) for f in (found, features)]
+    np.testing.assert_allclose(*(o / (1 + o) for o in odds), rtol=0, atol=1e-6)
+    theta = method.net_.theta(torch.from_numpy(features)).detach().numpy()
+    noise = np.full_like(theta, 0.5)
+    if not method.is_hard:
+        noise = inputs["noise"] = np.random.default_rng(0).random(theta.shape, dtype=np.float32)
+    clear = np.abs(theta - noise) > 1e-4
+    assert clear.mean() > 0.99
+    bits = run(file, **inputs)
+    np.testing.assert_array_equal(bits[clear], (noise < theta)[clear])
+    assert 0.01 < bits.mean() < 0.99
+    one = {name: values[:1] for name, values in inputs.items()}
+    np.testing.assert_array_equal(run(file, **one), bits[:1])
+
+
+@pytest.mark.parametrize(
+    ("grouping", "n_classes", "settings"),
+    [("intersection", 2, {}), ("each", 3, {}), ("each", 2, {"columns": False})],
+    ids=["crossed", "three classes", "estimates alone"],
+)
+def test_estimates_are_within_the_encoder(grouping, n_classes, settings, tmp_path):
+    model, table, _ = posterior_pipeline(grouping, n_classes, **settings)
+    folder = export_onnx(model, tmp_path)
+    check_estimates(*model, folder)
+    described = json.loads((folder / "export.json").read_text())
+    kept = [name for name in table.columns if name != "land"]
+    assert described["levels"]["names"] == kept
+    assert described["levels"]["shape"] == ["n", len(kept)]
+    assert described["x"]["names"] == list(model[0].table_encoder_.get_feature_names_out())
+    assert [column["name"] for column in described["table"]["columns"]] == list(table.columns)
+    assert described["files"] == ["encoder.onnx", "head.onnx"]
+
+
+def test_few_rows_have_no_trees(tmp_path):
+    table, y, s = mixed_table(300)
+    front, method = PosteriorEncoder(), quick(ExactCodeClassifier)
+    method.fit(front.fit_transform(table, y, sensitive_features=s.sex), y, sensitive_features=s.sex)
+    folder = export_onnx(Pipeline([("posterior", front), ("code", method)]), tmp_path)
+    check_estimates(front, method, folder)
+    assert json.loads((folder / "export.json").read_text())["levels"] is None
+
+
+def test_a_tree_of_one_leaf_and_a_set_of_nothing(tmp_path):
+    """Trees that find nothing to split, and splits by a category that ask only whether it is missing."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 4, 400), rng.normal(size=400)])
+    y = (rng.random(400) < np.where(rng.random(400) < 0.4, 0.9, 0.1)).astype(int)
+    X[(y == 1) & (rng.random(400) < 0.8), 0] = np.nan
+    for rows in (X, np.zeros_like(X)):
+        trees = HistGradientBoostingClassifier(categorical_features=[0], max_iter=3).fit(rows, y)
+        node = onnx.helper.make_node("TreeEnsemble", ["x"], ["sum"], domain="ai.onnx.ml", **tree_attributes(trees))
+        ends = [
+            onnx.helper.make_tensor_value_info(name, onnx.TensorProto.DOUBLE, ["n", size])
+            for name, size in (("x", 2), ("sum", 1))
+        ]
+        graph = onnx.helper.make_graph([node], "trees", ends[:1], ends[1:])
+        opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("ai.onnx.ml", 5)]
+        model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        (tmp_path / "trees.onnx").write_bytes(model.SerializeToString())
+        score = run(tmp_path / "trees.onnx", x=rows)[:, 0] + trees._baseline_prediction.item()
+        np.testing.assert_allclose(score, trees.decision_function(rows), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("release", ["hard", "random"])
+def test_a_fair_code_is_exported_whole(release, tmp_path):
+    model, _, _ = fair_code(release=release)
+    check_estimates(*model.estimator_, export_onnx(model, tmp_path))
+    assert ("noise" in json.loads((tmp_path / "export.json").read_text())) == (release == "random")
+
+
+def test_a_certified_fair_code_is_exported_whole(tmp_path):
+    model, _, _ = certified_fair_code()
+    check_estimates(*model.estimator_, export_onnx(model, tmp_path))
+
+
+def test_a_method_without_a_code_behind_estimates(tmp_path):
+    table, y, s = mixed_table()
+    front = PosteriorEncoder().fit(table, y, sensitive_features=s)
+    method = quick(VanillaClassifier).fit(front.transform(table), y)
+    export_onnx(Pipeline([("posterior", front), ("method", method)]), tmp_path)
+    inputs = inputs_of(front, table, tmp_path / "model.onnx")
+    expected = method.predict_proba(front.transform(table))
+    np.testing.assert_allclose(run(tmp_path / "model.onnx", **inputs), expected, rtol=0, atol=1e-5)
 
 
 # ---------------------------------------------------------------------- around a method
