@@ -116,7 +116,8 @@ def frontier(record: Record) -> Section:
     outcomes = [f" {texts[tested.get(point['strength'], 'untested')]}" if tested else "" for point in path]
     said = [texts["place"].format(**p, varied=known_as(varied), who=" (the chosen model)" * p["chosen"]) for p in path]
     places = tuple(map("".join, zip(said, outcomes, strict=True)))
-    slider, notes = (places, start, texts["varied"][varied]), (_precision(record["audit"]), texts["estimate"])
+    slider, chosen_by = (places, start, texts["varied"][varied]), (texts["choice"],) if tested else ()
+    notes = (*chosen_by, _precision(record["audit"]), texts["estimate"])
     return section("frontier", {"varied": known_as(varied)}, slider=slider, charts=(chart,), notes=notes)
 
 

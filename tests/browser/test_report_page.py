@@ -75,7 +75,7 @@ def test_every_chart_is_drawn(visit, folder):
         " c.querySelector('svg').getBoundingClientRect().width, c.getBoundingClientRect().width])"
     )
     columns = len(json.loads((folder / "audit.json").read_text())["task"]["sensitive"])
-    assert len(sizes) == 1 + 1 + columns + 1 + 2 + 2
+    assert len(sizes) == 1 + 1 + columns + 1 + 2
     for paths, width, room in sizes:
         assert paths > 5
         assert 0.9 * room <= width <= room + 1
@@ -131,19 +131,19 @@ def ring(fresh):
 
 def test_the_slider_moves_the_ring_and_says_the_numbers(fresh, folder):
     record = json.loads((folder / "audit.json").read_text())
-    gammas = sorted(m["gamma"] for m in record["alternatives"] if m["name"] == "BinaryMI")
+    limits = sorted(m["value"] for m in record["alternatives"] if m["name"] == "fairbits")
     slider = fresh.page.locator("#place")
     seen = set()
-    for place, gamma in enumerate(gammas):
+    for place, limit in enumerate(limits):
         slider.fill(str(place))
         fresh.page.wait_for_timeout(100)
-        assert fresh.page.locator("#picked").text_content().startswith(f"gamma {gamma:g}")
+        assert fresh.page.locator("#picked").text_content().startswith(f"training limit {limit:g}")
         (where,) = ring(fresh)
         seen.add(where)
-    assert len(seen) > len(gammas) // 2
+    assert len(seen) > len(limits) // 2
     slider.focus()
     fresh.page.keyboard.press("ArrowLeft")
-    assert fresh.page.locator("#picked").text_content().startswith(f"gamma {gammas[-2]:g}")
+    assert fresh.page.locator("#picked").text_content().startswith(f"training limit {limits[-2]:g}")
     assert fresh.complaints == []
 
 
