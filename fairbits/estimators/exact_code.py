@@ -19,11 +19,13 @@ from fairbits.training import Batch, Schedule
 
 LN2 = math.log(2)
 BETA = 0.95  # share of the past in the running tables
-RISE = 2.5  # by how much a multiplier can rise in a fit
-CLIP = 0.02  # a leakage further than this from its limit moves the multiplier no faster
+RISE = 2.5  # by how much a multiplier rises in a fit whose leakage is as far above its limit as the next line says
+CLIP = 0.02  # a leakage further than this below its limit moves the multiplier no faster
+FASTEST = 2.0  # times as fast, for a leakage as far above its limit: a label may be worth many bits per disparity
 STIFFNESS = 10.0  # of the price of a leakage above its limit, beside the multiplier
 HARDNESS = 5.0  # by how much the logits of a hard code are scaled up by the end of its training
 SHARPNESS = 100.0  # by how much the two groups that differ most outweigh other pairs
+SMALL_INFORMATION = 1e-4  # bits; the root of information is about a disparity, so it is priced by its root's slope
 ABSENT = 1e6  # lowers the logit of a pair with a group that has no rows, so that it takes no share
 PRIOR_MASS = 1e-5  # of the labels' shares, added to every word of the running decoder
 COUNTED_ROWS = 16_384  # at a time, for the decoder
@@ -103,25 +105,27 @@ class ExactCodeClassifier(CodeClassifier):
 
     def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         done, step = net.progress.clone()
-        scale = 1 + (HARDNESS - 1) * done if self.is_hard else 1.0
-        theta = torch.sigmoid(scale * net.logits(net.features(batch.x)))
+        hardness = 1 + (HARDNESS - 1) * done if self.is_hard else 1.0
+        theta = torch.sigmoid(hardness * net.logits(net.features(batch.x)))
         words = word_probabilities(theta if self.gradient == "exact" else draw_bits(theta, batch.noise))
         labels = self._label_shares(words, batch)
         cross_entropy = -(labels * decoder(net.run(0, labels)).log()).sum() / LN2
-        total, multipliers, leakages = cross_entropy, net.multipliers.clone(), []
+        total, multipliers, leakages, limit = cross_entropy, net.multipliers.clone(), [], scalars["limit"]
+        scale = 1.0 if self.measure == "disparity" else (limit.clamp(min=SMALL_INFORMATION) * 4).rsqrt()
         for i, (groups, _) in enumerate(batch.prepared):
             tables = groups.row_weights @ words  # (groups, words)
             leakage, slope = self._leakage(net.run(i + 1, tables), groups.prior)
-            price = (multipliers[i] + STIFFNESS * (leakage - scalars["limit"])).clamp(min=0)
-            total = total + price * (slope * tables).sum()
+            price = (multipliers[i] + STIFFNESS * scale * (leakage - limit)).clamp(min=0)
+            total = total + price * scale * (slope * tables).sum()
             leakages.append(leakage)
         if not leakages:
             return {"total": total, "cross_entropy": cross_entropy}
         found = torch.stack(leakages)
         with torch.no_grad():
             step = step * (batch.weight.sum() > 0)  # padding is no step
-            moved = multipliers + step * RISE * ((found - scalars["limit"]) / CLIP).clamp(-1, 1)
-            net.multipliers.copy_(moved.clamp(min=0))
+            pace = (scale * (found - limit) / CLIP).clamp(-1, FASTEST)
+            moved = (multipliers + step * RISE * pace).clamp(min=0)
+            net.multipliers.copy_(moved)
             net.progress[0] += step
         return {"total": total, "cross_entropy": cross_entropy, self.measure: found.amax(), "multiplier": moved.amax()}
 
