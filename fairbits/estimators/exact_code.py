@@ -19,9 +19,9 @@ from fairbits.training import Batch, Schedule
 
 LN2 = math.log(2)
 BETA = 0.95  # share of the past in the running tables
-RISE = 2.5  # by how much a multiplier rises in a fit whose leakage is as far above its limit as the next line says
+RISE = 1.0  # by how much a multiplier rises in a fit whose leakage is as far above its limit as the next line says
 CLIP = 0.02  # a leakage further than this below its limit moves the multiplier no faster
-FASTEST = 2.0  # times as fast, for a leakage as far above its limit: a label may be worth many bits per disparity
+FASTEST = 5.0  # times as fast, for a leakage as far above its limit: a label may be worth many bits per disparity
 STIFFNESS = 10.0  # of the price of a leakage above its limit, beside the multiplier
 HARDNESS = 5.0  # by how much the logits of a hard code are scaled up by the end of its training
 SHARPNESS = 100.0  # by how much the two groups that differ most outweigh other pairs
@@ -99,7 +99,7 @@ class ExactCodeClassifier(CodeClassifier):
         return ExactCodeNet(inputs, self.hidden_sizes, self.code_size, [n_classes, *cells], self.channels)
 
     def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
-        """Tell the network how many steps are to come."""
+        """Note in the network how many steps are to come."""
         each = -(-len(y) // self.batch_size)
         net.progress[1] = 1 / (each * max(self.max_epochs, -(-self.training.min_steps // each)))
 

@@ -52,8 +52,8 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
     estimators : "default" is logistic regression and, from 1,500 rows, boosted trees. Or one or several classifiers
         with `predict_proba`: they get X as you pass it, and learn the label, and each group from X and the label. A
         `FrozenEstimator` holds a fitted classifier of the label, which must not have seen these rows
-    cv : folds, stratified by label and groups; a combination of fewer rows joins the largest one there. It is estimated
-        all the same, as one model of a column's groups serves all labels
+    cv : folds, stratified by label and groups; a combination of fewer rows joins the largest one there. It still has an
+        estimate, because one model of a column's groups serves all labels
     columns : whether the encoded columns of X stand beside the estimates, to correct them where they err
     encode_sensitive : let the models see the groups, and put these beside the estimates: p(y|x,s) and s take the place
         of p(y|x) and p(s|x,y). `transform` then needs `sensitive_features`
