@@ -43,7 +43,7 @@ def fit(
         ),
     ] = False,
     code_size: Annotated[
-        int | None, Option(min=1, max=16, help="Bits per row.", show_default="6, with --gamma 12")
+        int | None, Option(min=1, max=16, help="Bits per row.", show_default="6, small tables 4, --gamma 12")
     ] = None,
     drop: terminal.Drop = None,
     bins: Annotated[int, Option(min=2, help="Groups for a sensitive column of numbers.")] = 4,

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError, InputWarning
-from fairbits.estimators import BinaryMIClassifier, ExactCodeClassifier, VanishedClassWarning, fit_stack
+from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
 from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.fitting import watch_epochs
@@ -54,18 +54,17 @@ class FitOptions:
         if self.encode_sensitive and not limits:
             raise InputError("--encode-sensitive needs a limit.", remedy="Leave --gamma out.")
 
-    def pipeline(self, groups: str) -> Pipeline:
-        """Return the encoder and the method, not fitted: a `FairCodeClassifier` inside, or the paper's random code."""
+    def pipeline(self, groups: str, n_rows: int) -> Pipeline:
+        """Return the encoder and the method for so many rows, not fitted."""
         asked = {name: getattr(self, name) for name in RANDOM_CODE if getattr(self, name) is not None}
-        encoder: Any = TableEncoder()
         if self.gamma is not None:
-            code: Any = BinaryMIClassifier(groups=groups, gamma=self.gamma, **(RANDOM_CODE | asked))
+            code = BinaryMIClassifier(groups=groups, gamma=self.gamma, **(RANDOM_CODE | asked))
+            model = Pipeline([("table", TableEncoder()), ("code", code)])
         else:
-            encoder = PosteriorEncoder(encode_sensitive=self.encode_sensitive, groups=groups)
-            measure = "information" if self.max_disparity is None else "disparity"
-            code = ExactCodeClassifier(groups=groups, measure=measure, **asked)
-        check_settings(code)
-        return Pipeline([("encoder", encoder), ("code", code)])
+            model = FairCodeClassifier(encode_sensitive=self.encode_sensitive, groups=groups).pipeline(n_rows)
+            model[-1].set_params(**asked, measure="information" if self.max_disparity is None else "disparity")
+        check_settings(model[-1])
+        return model
 
 
 def fit_task(
@@ -87,7 +86,7 @@ def fit_task(
     rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=SEED)
     train, held = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=SEED)
     _check_parts(task, {"training": train, "calibration": held, "test": test})
-    method = options.pipeline(task.groups)
+    method = options.pipeline(task.groups, len(rows))
     with warnings.catch_warnings(record=True) as caught, step("training"):
         warnings.simplefilter("always")
         if options.gamma is None:
