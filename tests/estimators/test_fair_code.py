@@ -21,7 +21,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from fairbits import (
     AdversarialClassifier,
@@ -44,11 +44,16 @@ from fairbits.estimators.inputs import SensitiveFeatureInXWarning
 OWN = ExactCodeClassifier.own_schedule
 
 
+def brief_pipeline(model, n_rows, pipeline=FairCodeClassifier.pipeline):
+    return pipeline(model, n_rows).set_params(code__max_epochs=8, code__learning_rate=0.02, code__hidden_sizes=(16,))
+
+
 @pytest.fixture(autouse=True)
 def _brief(request, monkeypatch):
     """Train for a moment, unless the test is slow."""
     if not request.node.get_closest_marker("slow"):
         monkeypatch.setattr(ExactCodeClassifier, "own_schedule", replace(OWN, min_steps=60))
+        monkeypatch.setattr(FairCodeClassifier, "pipeline", brief_pipeline)
 
 
 def people(n=600, seed=0, frame=pd.DataFrame):
@@ -82,29 +87,25 @@ INHERENT = {
     },
     "TableEncoder": {},
 }
-BRIEFLY = (
-    "estimators_",
-    "supervised_y",
-    "requires_y",
-    "classifiers_one_label",
-    "nan_inf",
-    "do_not_raise",
-    "parameters",
-)
-ENCODERS = [PosteriorEncoder(), PosteriorEncoder(columns=False), TableEncoder()]
+BRIEF = ("supervised_y", "requires_y", "one_label", "parameters")  # those that hardly train
 
 
 def inherent(estimator):
     return INHERENT[type(estimator).__name__]
 
 
-@pytest.mark.filterwarnings("ignore::fairbits.estimators.MissingSensitiveFeaturesWarning")
-@parametrize_with_checks([FairCodeClassifier(), *ENCODERS], expected_failed_checks=inherent)
-def test_scikit_learn_checks_briefly(estimator, check):
-    name = check.func.__name__
-    if isinstance(estimator, FairCodeClassifier) and not any(part in name for part in BRIEFLY):
-        pytest.skip("trains; among the slow ones")
+@parametrize_with_checks([PosteriorEncoder(), TableEncoder()], expected_failed_checks=inherent)
+def test_scikit_learn_checks_of_the_encoders(estimator, check):
     check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::fairbits.estimators.MissingSensitiveFeaturesWarning")
+@pytest.mark.parametrize("part", BRIEF)
+def test_some_scikit_learn_checks(part):
+    found = [check for _, check in estimator_checks_generator(FairCodeClassifier()) if part in check.func.__name__]
+    assert found
+    for check in found:
+        check(FairCodeClassifier())
 
 
 @pytest.mark.slow
