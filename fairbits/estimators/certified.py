@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -113,6 +113,8 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
     path: Sequence[float] | None = None
     calibration_fraction: float = setting(0.3, above=0, below=1)
     random_state: Any = None
+
+    __metadata_request__score: ClassVar = {"sensitive_features": True}  # told or not, it takes them
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Self:
         """Train the path on one part of the rows and certify it on the rest; sensitive features are required."""

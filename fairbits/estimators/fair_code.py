@@ -1,7 +1,7 @@
 """The estimator to start with: a mixed table in, a few bits per row out, within a limit on what they reveal."""
 
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
@@ -55,6 +55,8 @@ class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     >>> model.transform(data.X).shape, bool((model.transform(data.X) == model.transform(data.X)).all())
     ((400, 4), True)
     """
+
+    __metadata_request__score: ClassVar = {"sensitive_features": True}  # told or not, it takes them
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -91,6 +92,7 @@ def read_labels(estimator: Any, y: Any) -> np.ndarray:
         problem = f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         raise InputError(problem, remedy="Pass one label per row.")
     labels = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     return labels
 

@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter
 
 from fairbits.encoding import GroupEncoder, TableEncoder, take_rows
 from fairbits.encoding.columns import as_frame
@@ -93,7 +93,9 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
 
         Without sensitive features it estimates the label alone.
         """
-        labels = read_labels(self, y)
+        labels, X = read_labels(self, y), _rows(X)
+        if len(labels) != len(X):
+            raise InputError(f"y has {len(labels)} labels for {len(X)} rows.", remedy="Pass one per row.")
         if sensitive_features is not None and not self.encode_sensitive:
             warn_of_sensitive(X, sensitive_features, stacklevel=4)
         weight = np.ones(len(labels)) if sample_weight is None else read_weights(sample_weight, len(labels))
@@ -129,8 +131,6 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
             if hasattr(self.table_encoder_, name):
                 setattr(self, name, getattr(self.table_encoder_, name))
         content = self.table_encoder_.levels(X, **known)
-        if len(content) != len(number):
-            raise InputError(f"y has {len(number)} labels for {len(content)} rows.", remedy="Pass one per row.")
         self.group_encoder_: Any = None
         if sensitive_features is None:
             return number[:, None], content
@@ -158,6 +158,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the estimates of other rows; `encode_sensitive` needs their groups.  (n, features) float32"""
         check_is_fitted(self)
+        X = _rows(X)
         return self._beside_columns(self._estimates(X, sensitive_features), X, sensitive_features)
 
     def _estimates(self, X: Any, sensitive_features: Any) -> np.ndarray:
@@ -337,6 +338,12 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _rows(X: Any) -> Any:
+    """Return a frame or a list as it is, anything else as an array."""
+    known = isinstance(as_frame(X), nw.DataFrame) or isinstance(X, (list, tuple))
+    return X if known else check_array(X, dtype=None, ensure_all_finite=False)
 
 
 def _beside(view: Any, labels: np.ndarray, name: str) -> Any:
