@@ -5,6 +5,7 @@ table is made from the records alone.
 """
 
 import time
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,9 @@ from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.information import share_entropy
+from fairbits.information import total_variation as random_code_variation
 from fairbits.metrics import auc, discrimination_curve_area
+from fairbits.nn import word_probabilities
 
 FOLDER = RESULTS / "codes"
 LIMITS = np.geomspace(0.004, 0.3, 20).round(4).tolist()
@@ -144,8 +147,6 @@ class Released:
         """Return the random code of the same network: its law on the test rows, and a decoder of its own."""
         with torch.no_grad():
             theta, seen = (model.net_.theta(torch.from_numpy(part)).double() for part in (self.Z, Z))
-            from fairbits.nn import word_probabilities
-
             law, training = word_probabilities(theta).numpy(), word_probabilities(seen).numpy()
         counts = np.stack([training[y == label].sum(0) for label in (0, 1)]) + 0.5
         return {"law": law, "p": counts[1] / counts.sum(0)}
@@ -155,10 +156,8 @@ class Released:
         if hasattr(self.model, "limit"):
             shown = total_variation(self.word[rows], s[rows])
         else:
-            from fairbits.information import total_variation as of_theta
-
             number = np.unique(s[rows], return_inverse=True)[1]
-            shown = float(of_theta(torch.from_numpy(self.theta[rows]), torch.from_numpy(number)))
+            shown = float(random_code_variation(torch.from_numpy(self.theta[rows]), torch.from_numpy(number)))
         return shown + one_set_deviation(np.unique(s[rows], return_counts=True)[1], 1.0, 0.05)
 
     def scores(self, y: np.ndarray, s: np.ndarray) -> dict[str, Any]:
@@ -224,8 +223,6 @@ def choose(
 def run(job: Job) -> dict[str, Any]:
     """Return the result of a job, computed on one thread."""
     torch.set_num_threads(1)
-    import warnings
-
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return path(job)
