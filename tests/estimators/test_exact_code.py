@@ -414,6 +414,17 @@ def test_equalised_odds():
     assert (model.decode(codes).argmax(1) == labels).mean() > 0.75
 
 
+def test_columns_of_different_sizes_within_labels():
+    """Every column and label has a table of its own."""
+    X, y, s = problem(600, n_groups=3)
+    both = {"three": s, "two": np.arange(600) % 2}
+    settings = {"code_size": 2, "condition_on_label": True, "groups": "each"}
+    model = quick(ExactCodeClassifier, **settings).fit(X, y, sensitive_features=both)
+    assert [model.net_.get_buffer(f"running{i}").shape[0] for i in range(5)] == [2, 3, 3, 2, 2]
+    tables = [model.net_.get_buffer(f"running{i}") for i in range(5)]
+    assert all(torch.allclose(t.sum(-1), torch.ones(()), atol=1e-4) for t in tables[1:])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("groups", ["intersection", "each"])
