@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import narwhals as nw
 import numpy as np
@@ -84,6 +84,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     identifier_share: float | None = setting(0.9, above=0, at_most=1, optional=True)
     dtype: Any = setting(np.float32, check=float_type)  # noqa: RUF009
     encode_sensitive: bool = setting(False, one_of=(False, True))
+
+    # With metadata routing, an encoder gets no sensitive features unless you ask for them.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": False}
+    __metadata_request__transform: ClassVar[dict[str, bool]] = {"sensitive_features": False}
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> Self:
         """Learn scales and categories, and with `encode_sensitive` the groups; `y` is ignored."""

@@ -63,7 +63,9 @@ class PosteriorState(State):
         encoder.classes_, encoder.table_encoder_ = self.classes.build(), self.table.build(files)
         known = encoder.table_encoder_.encode_sensitive == self.encode_sensitive
         need(known, "only one of the table encoder and the encoder of estimates reads the groups")
-        encoder.n_features_in_ = encoder.table_encoder_.n_features_in_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(encoder.table_encoder_, name):
+                setattr(encoder, name, getattr(encoder.table_encoder_, name))
         encoder.group_encoder_ = None if self.groups is None else self.groups.build(files)
         need(len(models.classifiers) == len(self.learners), "there are more or fewer classifiers than learners")
         pairs = zip(self.learners, models.classifiers, strict=True)
