@@ -27,7 +27,7 @@ class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     information about the label, within a limit on the disparity of any decision made from the code
     (`ExactCodeClassifier`). `predict` reads the class off the code alone.
 
-    The limit is met on the training rows. `CertifiedClassifier` proves one on rows that were kept apart.
+    Training aims at the limit on its own rows. `CertifiedClassifier` proves one on rows that were kept apart.
 
     Parameters
     ----------
