@@ -14,6 +14,8 @@ import torch
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
+import fairbits
+import fairbits.rivals
 from benchmarks.codes_tables import tables
 from benchmarks.outcomes import RESULTS, Job, arguments, outcomes_of, publish
 from fairbits import BinaryMIClassifier, ExactCodeClassifier, PosteriorEncoder, TableEncoder
@@ -33,7 +35,12 @@ PROMISES = {"adult": [0.03, 0.05, 0.1], "bank": [0.07, 0.08, 0.1], "compas": [0.
 SPLITS = {"adult": 5, "bank": 5, "compas": 8}
 HALVES = 5  # random halves of adult.test
 FRONT_LIMITS = {"adult": [0.02, 0.05, 0.1], "bank": [0.02, 0.05, 0.1], "compas": [0.05, 0.1, 0.2]}
-CODE_SIZE = {"adult": 6, "bank": 6, "compas": 4}  # the defaults of FairCodeClassifier for so many rows
+LEVELS = 16  # of a rival's score: quantiles of the training rows
+STRENGTHS = {  # of rivals told S, as in their papers
+    "Adversarial": ("AdversarialClassifier", "gamma", [0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98]),
+    "VFAE": ("VFAEClassifier", "beta", [0.0, 1e2, 1e3, 1e4, 3e4, 1e5, 3e5, 1e6]),
+    "ThresholdOptimizer": ("ThresholdOptimizerClassifier", "tol", [0.0, 0.02, 0.05, 0.1]),
+}
 
 
 def jobs(names: Sequence[str]) -> list[Job]:
@@ -45,6 +52,7 @@ def jobs(names: Sequence[str]) -> list[Job]:
         "columns": {"method": "columns", "told": False},
         "paper": {"method": "binary-mi", "told": False},
     }
+    kinds |= {name: {"method": name, "told": True} for name in STRENGTHS}
     where = {"straight": ["adult"], "columns": ["adult"], "paper": ["compas", "bank"]}
     return [
         Job(job="path", dataset=dataset, split=split, **kind)
@@ -72,10 +80,17 @@ def path(job: Job) -> dict[str, Any]:
     Z, Z_test, front = features(job, (X, y, s), (X_test, s_test))
     encoded = time.process_time()
     models = path_models(job)
-    fit_stack(models, Z, y, sensitive_features=s)
+    if job.method == "ThresholdOptimizer":
+        for model in models:
+            model.fit(Z, y, sensitive_features=s)
+    else:
+        fit_stack(models, Z, y, sensitive_features=s)
     seconds = {"encoder": encoded - start, "path": time.process_time() - encoded}
-    order = np.argsort([total_variation(words(m, Z), s) for m in models], kind="stable")
-    found = [Released(models[i], Z, Z_test, y, s) for i in order]
+    if job.method in STRENGTHS:
+        found = [Levels(model, (Z, y, s), (Z_test, s_test)) for model in models]
+    else:
+        found = [Released(model, Z, Z_test, y, s) for model in models]
+    found.sort(key=lambda released: released.trained)
     everyone = np.arange(len(y_test))
     protocols = {"whole": [(everyone, everyone)]}
     if job.dataset == "adult":
@@ -94,7 +109,11 @@ def path(job: Job) -> dict[str, Any]:
 def features(job: Job, train: Any, test: Any) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return the inputs of the code for both parts, and the estimated optimal front of the training rows."""
     (X, y, s), (X_test, s_test) = train, test
-    if job.method in ("columns", "binary-mi"):
+    if job.method in STRENGTHS and job.method != "ThresholdOptimizer":
+        encoder = TableEncoder(encode_sensitive=True).fit(X, sensitive_features=s)
+        both = [encoder.transform(part, sensitive_features=groups) for part, groups in ((X, s), (X_test, s_test))]
+        return np.asarray(both[0]), np.asarray(both[1]), None
+    if job.method not in ("exact", "straight-through"):
         encoder = TableEncoder().fit(X)
         return encoder.transform(X), encoder.transform(X_test), None
     posterior = PosteriorEncoder(encode_sensitive=job.told, random_state=job.split)
@@ -111,9 +130,12 @@ def path_models(job: Job) -> list[Any]:
     """Return one model for every limit or gamma, not fitted."""
     if job.method == "binary-mi":
         return [BinaryMIClassifier(gamma=gamma, code_size=8, random_state=job.split) for gamma in GAMMAS]
+    if job.method in STRENGTHS:
+        name, strength, values = STRENGTHS[job.method]
+        source = fairbits.rivals if job.method == "ThresholdOptimizer" else fairbits
+        return [getattr(source, name)(**{strength: value}, random_state=job.split) for value in values]
     gradient = "straight-through" if job.method == "straight-through" else "exact"
-    size = CODE_SIZE[job.dataset]
-    return [ExactCodeClassifier(limit=li, code_size=size, gradient=gradient, random_state=job.split) for li in LIMITS]
+    return [ExactCodeClassifier(limit=limit, gradient=gradient, random_state=job.split) for limit in LIMITS]
 
 
 def words(model: Any, Z: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -132,6 +154,8 @@ def total_variation(word: np.ndarray, s: np.ndarray) -> float:
 class Released:
     """A model's released words, decoded probabilities and bounds on the test rows."""
 
+    soft: dict[str, Any] | None = None
+
     def __init__(self, model: Any, Z: np.ndarray, Z_test: np.ndarray, y: np.ndarray, s: np.ndarray):
         self.setting = getattr(model, "limit", getattr(model, "gamma", None))
         self.model, self.Z, self.trained = model, Z_test, total_variation(words(model, Z), s)
@@ -141,7 +165,8 @@ class Released:
         codes = (self.word[:, None] >> np.arange(m - 1, -1, -1)) & 1
         distinct, place = np.unique(codes, axis=0, return_inverse=True)
         self.p = model.decode(distinct)[place]
-        self.soft = self._soft(model, Z, y) if hasattr(model, "limit") else None
+        if hasattr(model, "limit"):
+            self.soft = self._soft(model, Z, y)
 
     def _soft(self, model: Any, Z: np.ndarray, y: np.ndarray) -> dict[str, Any]:
         """Return the random code of the same network: its law on the test rows, and a decoder of its own."""
@@ -153,7 +178,7 @@ class Released:
 
     def bound(self, s: np.ndarray, rows: np.ndarray) -> float:
         """Return the 95 % bound on the disparity by Hoeffding's inequality, from some rows."""
-        if hasattr(self.model, "limit"):
+        if not isinstance(self.model, BinaryMIClassifier):
             shown = total_variation(self.word[rows], s[rows])
         else:
             number = np.unique(s[rows], return_inverse=True)[1]
@@ -193,6 +218,25 @@ class Released:
             "information": about,
             "words": len(np.unique(self.word[rows])),
         }
+
+
+class Levels(Released):
+    """A rival's score in levels, which are certified like words; of ThresholdOptimizer, its drawn decision."""
+
+    def __init__(self, model: Any, train: Any, test: Any):
+        (Z, y, s), (Z_test, s_test) = train, test
+        self.model = model
+        self.setting = next(getattr(model, name) for _, name, _ in STRENGTHS.values() if hasattr(model, name))
+        if getattr(model, "groups_at_prediction", False):
+            drawn = [model.sampled_proba(part, sensitive_features=g)[:, 1] for part, g in ((Z, s), (Z_test, s_test))]
+            seen, self.word = (part.astype(np.int64) for part in drawn)
+        else:
+            scores = [model.predict_proba(part)[:, 1] for part in (Z, Z_test)]
+            edges = np.unique(np.quantile(scores[0], np.arange(1, LEVELS) / LEVELS))
+            seen, self.word = (np.searchsorted(edges, score) for score in scores)
+        self.trained = total_variation(seen, s)
+        counts = np.stack([np.bincount(seen[y == label], minlength=LEVELS) for label in (0, 1)], 1) + 0.5
+        self.p = (counts / counts.sum(1, keepdims=True))[self.word]
 
 
 def weighted_auc(law: np.ndarray, p: np.ndarray, y: np.ndarray) -> float:

@@ -10,6 +10,9 @@ KINDS = {
     ("straight-through", False): "straight-through training",
     ("columns", False): "of the columns alone",
     ("binary-mi", False): "BinaryMI, random code of 8 bits, one draw",
+    ("Adversarial", True): "Adversarial, encoder sees S, score in 16 levels",
+    ("VFAE", True): "VFAE, encoder sees S, score in 16 levels",
+    ("ThresholdOptimizer", True): "ThresholdOptimizer, sees S, drawn decision",
 }
 ABOUT = (
     "Certified at 95 % by a fixed sequence over a path of {limits} limits, ordered by the training rows; of the models "

@@ -126,7 +126,7 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
         for name in ("estimator_", "certificate_", "path_", "candidates_"):
             self.__dict__.pop(name, None)
         template = FairCodeClassifier() if self.estimator is None else self.estimator
-        template = template.pipeline(len(y)) if isinstance(template, FairCodeClassifier) else template
+        template = template.pipeline() if isinstance(template, FairCodeClassifier) else template
         front, method = (template[:-1], template[-1]) if isinstance(template, Pipeline) else (None, template)
         if getattr(method, "prediction", "expected") != "expected":
             raise InputError("A certified class must be deterministic.", remedy="Use prediction='expected'.")

@@ -22,6 +22,7 @@ BETA = 0.95  # share of the past in the running tables
 RISE = 1.0  # by how much a multiplier rises in a fit whose leakage is as far above its limit as the next line says
 CLIP = 0.02  # a leakage further than this below its limit moves the multiplier no faster
 FASTEST = 5.0  # times as fast, for a leakage as far above its limit: a label may be worth many bits per disparity
+MISTAKE = 0.5  # bits that a wrong class costs, beside what its probability costs
 STIFFNESS = 10.0  # of the price of a leakage above its limit, beside the multiplier
 HARDNESS = 5.0  # by how much the logits of a hard code are scaled up by the end of its training
 SHARPNESS = 100.0  # by how much the two groups that differ most outweigh other pairs
@@ -42,6 +43,8 @@ class ExactCodeNet(CodeNet):
         self.head = WordHead(code_size, n_classes)  # type: ignore[assignment]
         for number, size in enumerate(sizes):  # of the labels, then of every cell's groups
             self.register_buffer(f"running{number}", torch.zeros(size, 2**code_size), persistent=False)
+        for number, size in enumerate(groups):  # one over the rows of every group, effective rows where they have weights
+            self.register_buffer(f"noise{number}", torch.zeros(size), persistent=False)
         self.register_buffer("multipliers", torch.zeros(len(groups)), persistent=False)
         self.register_buffer("progress", torch.zeros(2), persistent=False)  # share of the steps done, and of one step
 
@@ -61,17 +64,22 @@ class ExactCodeClassifier(CodeClassifier):
     All 2^m words of a batch are one matrix product, so nothing is drawn in training. With N(y,t) the share of rows with
     label y in word t and P_s(t) the share of group s in it, minimise
 
-        H(Y|T) + price (leakage - limit),  H(Y|T) = -sum_yt N(y,t) log2 N(y,t)/N(t)
+        H(Y|T) + error / 2 + price (leakage - limit),  H(Y|T) = -sum_yt N(y,t) log2 N(y,t)/N(t)
 
-    where the leakage is the largest total variation between two groups, (1/2) sum_t |P_s(t) - P_r(t)|, or I(T;S). The
-    price is a multiplier, which rises while the leakage is above its limit and falls below it, and a stiffness times
-    the excess (an augmented Lagrangian: a fixed price makes the leakage jump). The tables run over the batches, because
-    those of a few rows err. The bits of a hard code become harder in training, so that the limit binds what is
+    where the error is that of the word's most frequent label, and the leakage is the largest total variation between
+    two groups, (1/2) sum_t |P_s(t) - P_r(t)|, or I(T;S). Of two groups that are alike, a sample shows some total
+    variation by chance, more with more words, and a certificate has to allow for it. So training counts
+    sqrt(d^2 + 2 v / pi) for |d|, with v the variance of d = P_s(t) - P_r(t): about what `shown_rows` would show.
+    The price is a multiplier, which rises while the leakage is above its limit and falls below it, and a stiffness
+    times the excess (an augmented Lagrangian: a fixed price makes the leakage jump). The tables run over the batches,
+    because those of a few rows err. The bits of a hard code become harder in training, so that the limit binds what is
     released. The decoder p(y|t) is counted on the training rows; no head is trained.
 
     Parameters
     ----------
-    limit : on the leakage of the training rows; what other rows show is for `certify` to bound
+    limit : on the leakage that the training rows let expect; what other rows show is for `certify` to bound
+    shown_rows : how many other rows the limit on the disparity is for; None is as many as there are in training.
+        `CertifiedClassifier` sets the number of its calibration rows
     measure : "disparity", the total variation, or "information", in bits
     release : "hard" releases 1[theta > 1/2]: a person has one code however often you ask for it, and `predict_proba` is
         a function of it. "random" releases one draw
@@ -82,6 +90,7 @@ class ExactCodeClassifier(CodeClassifier):
 
     limit: float = tunable(0.05, 0.005, 0.5, log=True, at_least=0, at_most=1)
     code_size: int = setting(6, at_least=1, at_most=10, whole=True)
+    shown_rows: int | None = setting(None, at_least=1, whole=True, optional=True)
     measure: str = setting("disparity", one_of=("disparity", "information"))
     release: str = setting("hard", one_of=("hard", "random"))
     gradient: str = setting("exact", one_of=("exact", "straight-through"))
@@ -99,7 +108,10 @@ class ExactCodeClassifier(CodeClassifier):
         return ExactCodeNet(inputs, self.hidden_sizes, self.code_size, [n_classes, *cells], self.channels)
 
     def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
-        """Note in the network how many steps are to come."""
+        """Note in the network how many steps are to come, and how many rows the groups have."""
+        fewer = 1 if self.shown_rows is None else len(y) / self.shown_rows
+        for number, (groups, _) in enumerate(self.prepare(y, s, weight)):
+            net.get_buffer(f"noise{number}").copy_(fewer * (groups.row_weights**2).sum(-1))
         each = -(-len(y) // self.batch_size)
         net.progress[1] = 1 / (each * max(self.max_epochs, -(-self.training.min_steps // each)))
 
@@ -109,12 +121,15 @@ class ExactCodeClassifier(CodeClassifier):
         theta = torch.sigmoid(hardness * net.logits(net.features(batch.x)))
         words = word_probabilities(theta if self.gradient == "exact" else draw_bits(theta, batch.noise))
         labels = self._label_shares(words, batch)
-        cross_entropy = -(labels * decoder(net.run(0, labels)).log()).sum() / LN2
-        total, multipliers, leakages, limit = cross_entropy, net.multipliers.clone(), [], scalars["limit"]
+        shares = decoder(net.run(0, labels))
+        cross_entropy = -(labels * shares.log()).sum() / LN2
+        error = (labels * (shares < shares.amax(0))).sum()
+        total = cross_entropy + MISTAKE * error
+        multipliers, leakages, limit = net.multipliers.clone(), [], scalars["limit"]
         scale = 1.0 if self.measure == "disparity" else (limit.clamp(min=SMALL_INFORMATION) * 4).rsqrt()
         for i, (groups, _) in enumerate(batch.prepared):
             tables = groups.row_weights @ words  # (groups, words)
-            leakage, slope = self._leakage(net.run(i + 1, tables), groups.prior)
+            leakage, slope = self._leakage(net.run(i + 1, tables), groups.prior, net.get_buffer(f"noise{i}"))
             price = (multipliers[i] + STIFFNESS * scale * (leakage - limit)).clamp(min=0)
             total = total + price * scale * (slope * tables).sum()
             leakages.append(leakage)
@@ -177,8 +192,8 @@ class ExactCodeClassifier(CodeClassifier):
         member = y.unsqueeze(0) == torch.arange(len(self.classes_), device=y.device).unsqueeze(-1)
         return (member * weight) @ words
 
-    def _leakage(self, tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
-        return information_slope(tables, prior) if self.measure == "information" else disparity_slope(tables)
+    def _leakage(self, tables: Tensor, prior: Tensor, noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return information_slope(tables, prior) if self.measure == "information" else disparity_slope(tables, noise)
 
 
 def decoder(labels: Tensor) -> Tensor:
@@ -188,19 +203,25 @@ def decoder(labels: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def disparity_slope(tables: Tensor) -> tuple[Tensor, Tensor]:
+def disparity_slope(tables: Tensor, noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Return the largest total variation between two groups' tables (K, words), and a slope that lowers it.
 
+    With noise (K,), one over the rows of the groups, it is about what so many rows would show: see ExactCodeClassifier.
     The slope is that of a mean over pairs in which those that differ most count most, so that it does not jump from one
     pair to the other. Groups without rows are left out.
     """
     first, second = torch.triu_indices(len(tables), len(tables), 1, device=tables.device)
     apart, known = tables[first] - tables[second], tables.sum(-1) > 0
     both = known[first] & known[second]
-    distance = apart.abs().sum(-1) / 2 * both
+    noise = torch.zeros_like(tables[:, :1]) if noise is None else noise.unsqueeze(-1)
+    variance = noise * tables * (1 - tables)
+    length = (apart**2 + 2 / math.pi * (variance[first] + variance[second])).sqrt()
+    distance = length.sum(-1) / 2 * both
     share = torch.softmax(SHARPNESS * distance - ABSENT * ~both, 0) * both
-    slope = share.unsqueeze(-1) * apart.sign() / 2
-    return distance.amax(0), torch.zeros_like(tables).index_add(0, first, slope).index_add(0, second, -slope)
+    each = share.unsqueeze(-1) / (2 * length.clamp(min=torch.finfo(length.dtype).tiny))
+    steeper = noise * (1 - 2 * tables) / math.pi
+    slopes = [each * (sign * apart + steeper[own]) for sign, own in ((1, first), (-1, second))]
+    return distance.amax(0), torch.zeros_like(tables).index_add(0, first, slopes[0]).index_add(0, second, slopes[1])
 
 
 @torch.no_grad()

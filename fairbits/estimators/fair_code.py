@@ -16,8 +16,6 @@ from fairbits.estimators.exact_code import ExactCodeClassifier
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning, read_labels
 from fairbits.estimators.posterior import PosteriorEncoder
 
-MANY_ROWS = 10_000  # from which a code has 6 bits unless you say otherwise
-
 
 class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     """Turn each row into a few bits that predict the label and reveal little about the sensitive columns.
@@ -32,8 +30,7 @@ class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     limit : on the disparity, the largest difference between two groups in how often they get a decision, 0 to 1
-    code_size : bits per row, at most 10; None takes 6, or 4 for under 10,000 rows: the more words, the larger the
-        disparity that shows by chance
+    code_size : bits per row, at most 10
     condition_on_label : limit the disparity among rows of the same label (equalised odds)
     release : "hard", a row always has the same code, or "random", every call draws it
     estimators : the classifiers that estimate p(y,s|x), see `PosteriorEncoder`
@@ -53,7 +50,7 @@ class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     >>> data = make_shifted_bits(400, random_state=0)
     >>> model = FairCodeClassifier(limit=0.1, random_state=0).fit(data.X, data.y, sensitive_features=data.s)
     >>> model.transform(data.X).shape, bool((model.transform(data.X) == model.transform(data.X)).all())
-    ((400, 4), True)
+    ((400, 6), True)
     """
 
     __metadata_request__score: ClassVar = {"sensitive_features": True}  # told or not, it takes them
@@ -62,7 +59,7 @@ class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         self,
         limit: float = 0.05,
         *,
-        code_size: int | None = None,
+        code_size: int = 6,
         condition_on_label: bool = False,
         release: str = "hard",
         estimators: Any = "default",
@@ -74,11 +71,10 @@ class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         self.release, self.estimators, self.encode_sensitive = release, estimators, encode_sensitive
         self.groups, self.random_state = groups, random_state
 
-    def pipeline(self, n_rows: int) -> Pipeline:
-        """Return the encoder and the method with these settings for so many rows, not fitted."""
-        shared = ("limit", "condition_on_label", "release", "groups", "random_state")
-        size = (6 if n_rows >= MANY_ROWS else 4) if self.code_size is None else self.code_size
-        method = ExactCodeClassifier(code_size=size, **{name: getattr(self, name) for name in shared})
+    def pipeline(self) -> Pipeline:
+        """Return the encoder and the method with these settings, not fitted."""
+        shared = ("limit", "code_size", "condition_on_label", "release", "groups", "random_state")
+        method = ExactCodeClassifier(**{name: getattr(self, name) for name in shared})
         told = {name: getattr(self, name) for name in ("estimators", "encode_sensitive", "groups")}
         return Pipeline([("posterior", PosteriorEncoder(**told)), ("code", method)])
 
@@ -95,7 +91,7 @@ class FairCodeClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         """
         given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         labels = read_labels(self, y)
-        model = self.pipeline(len(labels))
+        model = self.pipeline()
         encoder, method = model[0], model[-1]
         rows = encoder.fit_transform(X, labels, **given)
         with warnings.catch_warnings():

@@ -54,14 +54,14 @@ class FitOptions:
         if self.encode_sensitive and not limits:
             raise InputError("--encode-sensitive needs a limit.", remedy="Leave --gamma out.")
 
-    def pipeline(self, groups: str, n_rows: int) -> Pipeline:
-        """Return the encoder and the method for so many rows, not fitted."""
+    def pipeline(self, groups: str) -> Pipeline:
+        """Return the encoder and the method, not fitted."""
         asked = {name: getattr(self, name) for name in RANDOM_CODE if getattr(self, name) is not None}
         if self.gamma is not None:
             code = BinaryMIClassifier(groups=groups, gamma=self.gamma, **(RANDOM_CODE | asked))
             model = Pipeline([("table", TableEncoder()), ("code", code)])
         else:
-            model = FairCodeClassifier(encode_sensitive=self.encode_sensitive, groups=groups).pipeline(n_rows)
+            model = FairCodeClassifier(encode_sensitive=self.encode_sensitive, groups=groups).pipeline()
             model[-1].set_params(**asked, measure="information" if self.max_disparity is None else "disparity")
         check_settings(model[-1])
         return model
@@ -86,7 +86,7 @@ def fit_task(
     rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=SEED)
     train, held = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=SEED)
     _check_parts(task, {"training": train, "calibration": held, "test": test})
-    method = options.pipeline(task.groups, len(rows))
+    method = options.pipeline(task.groups)
     with warnings.catch_warnings(record=True) as caught, step("training"):
         warnings.simplefilter("always")
         if options.gamma is None:
