@@ -3,7 +3,8 @@
 from fairbits.certificate.certification import Certificate, GroupBounds, SmallGroupWarning, TrainingRowsWarning, certify
 from fairbits.certificate.confidence_bounds import ProvedGap, proved_gap
 from fairbits.certificate.ledger import Ledger, OtherPeopleError
-from fairbits.certificate.releasing import AlreadyReleasedError, OtherReleaseError, Release, Released, release
+from fairbits.certificate.released_code import Release
+from fairbits.certificate.releasing import AlreadyReleasedError, OtherReleaseError, Released, release
 
 __all__ = [
     "AlreadyReleasedError",

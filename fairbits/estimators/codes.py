@@ -5,14 +5,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.cluster import KMeans
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fairbits.certificate import Certificate, Release, certify
-from fairbits.certificate.releasing import fitted_code, system_uniforms
+from fairbits.certificate.released_code import check_certified_kind, fitted_code, system_uniforms
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.base import InvariantClassifier, softmax, weigh_cells
 from fairbits.information import binary_entropy
@@ -22,6 +23,45 @@ from fairbits.settings import setting
 
 class CollapsedCodeWarning(InputWarning):
     """All bits are the same for every row: the code reveals nothing, not even the label."""
+
+
+class FittedCodeMixin(ClassifierMixin, TransformerMixin):
+    """Predict and transform by the code inside `estimator_`, of which encoders may need the sensitive features."""
+
+    __metadata_request__score: ClassVar = {"sensitive_features": True}  # told or not, it takes them
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the most probable class of each row."""
+        method, rows = self._inside(X, sensitive_features)
+        return method.predict(rows)
+
+    def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the code of each row: what you may share, of a random code one draw per person.
+
+        (n, code_size) uint8
+        """
+        method, rows = self._inside(X, sensitive_features)
+        return method.transform(rows)
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the probability of each class; a certificate covers those of a hard code, **not** of a random one."""
+        method, rows = self._inside(X, sensitive_features)
+        return method.predict_proba(rows)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
+        """Return the accuracy of `predict`."""
+        return accuracy_score(y, self.predict(X, sensitive_features=sensitive_features), sample_weight=sample_weight)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Name the bits: bit0, bit1, ..."""
+        return self._inside(None)[0].get_feature_names_out()
+
+    def _inside(self, X: Any, sensitive_features: Any = None) -> tuple[Any, Any]:
+        """Return the method and the rows as it sees them."""
+        check_is_fitted(self, "estimator_")
+        method, rows = fitted_code(self, X, sensitive_features)
+        check_certified_kind(method, getattr(self, "certificate_", None))
+        return method, rows
 
 
 class CodeClassifier(TransformerMixin, InvariantClassifier):

@@ -1,6 +1,8 @@
 """From the arguments of `fit` to validated arrays in a canonical order."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +12,15 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from fairbits.encoding import GroupEncoder, SeenRows, index_hashes, row_hashes, sensitive_columns, sensitive_in_table
+from fairbits.encoding import (
+    BinnedSensitiveFeaturesWarning,
+    GroupEncoder,
+    SeenRows,
+    index_hashes,
+    row_hashes,
+    sensitive_columns,
+    sensitive_in_table,
+)
 from fairbits.errors import InputError, InputWarning
 
 MAX_REPEATS = 10  # whole-number weights become copies of rows up to this many times the table
@@ -27,6 +37,23 @@ class SensitiveFeatureInXWarning(InputWarning):
 def new_group_encoder(groups: str | GroupEncoder) -> GroupEncoder:
     """Return a fresh encoder as an estimator's `groups` asks for: "intersection", "each", or an encoder to copy."""
     return replace(groups) if isinstance(groups, GroupEncoder) else GroupEncoder(groups=groups)
+
+
+@contextmanager
+def already_said() -> Iterator[None]:
+    """Silence what another fit to the same sensitive columns has just warned of."""
+    with warnings.catch_warnings():
+        for said in (SensitiveFeatureInXWarning, BinnedSensitiveFeaturesWarning):
+            warnings.simplefilter("ignore", said)
+        yield
+
+
+def copy_feature_names(estimator: Any, fitted: Any) -> None:
+    """Let an estimator have the number and the names of the columns that another one was fitted to."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        vars(estimator).pop(name, None)  # of an earlier fit
+        if hasattr(fitted, name):
+            setattr(estimator, name, getattr(fitted, name))
 
 
 @dataclass(frozen=True)

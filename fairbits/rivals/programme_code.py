@@ -9,7 +9,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from fairbits.certificate import Certificate, certify
-from fairbits.certificate.releasing import binary_digits
+from fairbits.certificate.released_code import binary_digits
 from fairbits.errors import InputError
 from fairbits.estimators.optimal_front import optimal_codes
 from fairbits.information import total_variation
