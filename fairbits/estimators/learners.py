@@ -26,7 +26,7 @@ class Learner(NamedTuple):
         """Whether somebody else has fitted the classifier, to the label."""
         return isinstance(self.classifier, FrozenEstimator)
 
-    def fitted(self, rows: Any, targets: np.ndarray, weight: Any, n_classes: int) -> list[Any]:
+    def fitted(self, n_classes: int, rows: Any, targets: np.ndarray, weight: Any) -> list[Any]:
         """Return a classifier of the label, and for each sensitive column one of the group, which also sees the label.
 
         Targets (n, 1 + columns) are the numbers of labels and groups.

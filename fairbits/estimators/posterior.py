@@ -131,10 +131,10 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         n_classes, known = len(self.classes_), (self.classes_, self._group_names)
         for learner in self.learners_:
             view = self._view(X, s, learner)
-            self.models_.append(learner.fitted(view, targets, weight, n_classes))
+            self.models_.append(learner.fitted(n_classes, view, targets, weight))
             held = learner.log_ratios(self.models_[-1], view, *known)
             for train, test in () if learner.is_frozen else folds:
-                fold = learner.fitted(*(take_rows(part, train) for part in (view, targets, weight)), n_classes)
+                fold = learner.fitted(n_classes, *(take_rows(part, train) for part in (view, targets, weight)))
                 held[test] = learner.log_ratios(fold, take_rows(view, test), *known)
             out_of_fold.append(held)
         estimates = np.hstack(out_of_fold)
