@@ -25,7 +25,22 @@ class CollapsedCodeWarning(InputWarning):
     """All bits are the same for every row: the code reveals nothing, not even the label."""
 
 
-class FittedCodeMixin(ClassifierMixin, TransformerMixin):
+class BitsMixin(TransformerMixin):
+    """What every model with a code of `code_size` bits can do."""
+
+    code_size: Any
+
+    def certify(self, X: Any, *, sensitive_features: Any, y: Any = None, **options: Any) -> Certificate:
+        """Prove from held-out rows what any recipient can do with the code; options as in `fairbits.certify`."""
+        return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Name the bits: bit0, bit1, ..."""
+        check_is_fitted(self)
+        return np.array([f"bit{i}" for i in range(self.code_size)], dtype=object)
+
+
+class FittedCodeMixin(ClassifierMixin, BitsMixin):
     """Predict and transform by the code inside `estimator_`, of which encoders may need the sensitive features."""
 
     __metadata_request__score: ClassVar = {"sensitive_features": True}  # told or not, it takes them
@@ -36,10 +51,7 @@ class FittedCodeMixin(ClassifierMixin, TransformerMixin):
         return method.predict(rows)
 
     def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the code of each row: what you may share, of a random code one draw per person.
-
-        (n, code_size) uint8
-        """
+        """Return the code of each row, what you may share: of a random code, one draw per person.  (n, bits) uint8"""
         method, rows = self._inside(X, sensitive_features)
         return method.transform(rows)
 
@@ -64,7 +76,7 @@ class FittedCodeMixin(ClassifierMixin, TransformerMixin):
         return method, rows
 
 
-class CodeClassifier(TransformerMixin, InvariantClassifier):
+class CodeClassifier(BitsMixin, InvariantClassifier):
     """Base of the methods with a code T of bits: a network gives theta(x), and T_i is 1 with probability theta_i(x).
 
     Parameters
@@ -83,8 +95,6 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
         """Weigh the groups of every sensitive column, within each label where the leakage is measured there."""
         return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
-
-    # ------------------------------------------------------------------ using a fitted code
 
     @property
     def is_hard(self) -> bool:
@@ -149,10 +159,6 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
                 raise InputError(problem, remedy="Pass rows of at least two groups.")
         return code_information(theta, groups, y)
 
-    def certify(self, X: Any, *, sensitive_features: Any, y: Any = None, **options: Any) -> Certificate:
-        """Prove from held-out rows what any recipient can do with the code; options as in `fairbits.certify`."""
-        return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
-
     def concerns(self, X: Any, y: Any = None, sensitive_features: Any = None) -> list[Warning]:
         theta = torch.from_numpy(self.code_probabilities(X))
         about_rows = binary_entropy(theta.mean(0)) - binary_entropy(theta).mean(0)  # I(T_i;X) of each bit
@@ -161,11 +167,6 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         alike = f"all {theta.shape[1]} bits are the same for every row, so it predicts nothing"
         remedy = f"{self.weaker}, or train longer (max_epochs, warmup_epochs)."
         return [CollapsedCodeWarning(f"The code has collapsed: {alike}.", remedy=remedy)]
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the bits: bit0, bit1, ..."""
-        check_is_fitted(self)
-        return np.array([f"bit{i}" for i in range(self.code_size)], dtype=object)
 
     def _uniforms(self, n: int, m: int) -> np.ndarray:
         """Return fresh uniforms in [0, 1): from the operating system, or from the seed when there is one."""

@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from fairbits.certificate import Certificate, certify
 from fairbits.certificate.released_code import encode_rows
 from fairbits.encoding import GroupEncoder, SeenRows, row_hashes
 from fairbits.estimators.codes import FittedCodeMixin
@@ -108,10 +107,6 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
         """Return the class probabilities that a recipient reads off codes.  (n, classes)"""
         check_is_fitted(self)
         return self.estimator_[-1].decode(codes)
-
-    def certify(self, X: Any, *, sensitive_features: Any, y: Any = None, **options: Any) -> Certificate:
-        """Prove from held-out rows what any recipient can do with the code; options as in `fairbits.certify`."""
-        return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,15 +12,8 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from fairbits.encoding import (
-    BinnedSensitiveFeaturesWarning,
-    GroupEncoder,
-    SeenRows,
-    index_hashes,
-    row_hashes,
-    sensitive_columns,
-    sensitive_in_table,
-)
+from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder, SeenRows, sensitive_columns
+from fairbits.encoding.recognition import index_hashes, row_hashes, sensitive_in_table
 from fairbits.errors import InputError, InputWarning
 
 MAX_REPEATS = 10  # whole-number weights become copies of rows up to this many times the table

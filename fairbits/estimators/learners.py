@@ -48,7 +48,13 @@ class Learner(NamedTuple):
     def log_ratios(self, models: list[Any], rows: Any, classes: np.ndarray, groups: list[list[str]]) -> np.ndarray:
         """Return log p / p of the first, of the classes and then of each column's groups, given each label."""
         of_label, *of_groups = models
-        known = self._places(classes) if self.is_frozen else of_label.classes_
+        known = of_label.classes_  # numbers of the classes, unless somebody else fitted it
+        if self.is_frozen:
+            unknown = [label for label in known.tolist() if label not in classes.tolist()]
+            if unknown:
+                problem = f"The FrozenEstimator knows the class {unknown[0]!r}, which y does not have."
+                raise InputError(problem, remedy="Pass the labels that it was fitted to.")
+            known = np.searchsorted(classes, known)
         parts = [_ratios(of_label, rows, known, len(classes))]
         n = len(parts[0])
         for model, names in zip(of_groups, groups, strict=False):
@@ -56,15 +62,6 @@ class Learner(NamedTuple):
             each = [_ratios(model, informed, model.classes_, len(names)) for informed in given]
             parts.append(np.stack(each, -1).reshape(n, -1))  # by group, then by label
         return np.hstack(parts)
-
-    def _places(self, classes: np.ndarray) -> np.ndarray:
-        """Return the numbers of the classes that somebody else's classifier knows."""
-        known = self.classifier.classes_
-        unknown = [label for label in known.tolist() if label not in classes.tolist()]
-        if unknown:
-            problem = f"The FrozenEstimator knows the class {unknown[0]!r}, which y does not have."
-            raise InputError(problem, remedy="Pass the labels that it was fitted to.")
-        return np.searchsorted(classes, known)
 
 
 def beside(rows: Any, columns: np.ndarray, name: str) -> Any:

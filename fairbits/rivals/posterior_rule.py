@@ -1,5 +1,6 @@
 """What the rules on estimated posteriors share: fitting p(y,s|x), and reading rows, labels and groups."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -35,6 +36,16 @@ class PosteriorRule(ClassifierMixin, BaseEstimator):
     def choose(self, joint: np.ndarray, y: np.ndarray, s: np.ndarray) -> None:
         """Choose the rule by rows with posteriors p(y,s|x) (n, C, K), labels and groups as numbers (n,)."""
         raise NotImplementedError(f"{type(self).__name__} does not define how it chooses.")
+
+    def first_within(self, candidates: Iterable[tuple[Any, float]]) -> Any:
+        """Return the first candidate of a disparity within the limit, or else the one that comes closest."""
+        best, least = None, np.inf
+        for candidate, disparity in candidates:
+            if disparity < least:
+                best, least = candidate, disparity
+            if disparity <= self.limit:
+                break
+        return best
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Self:
         """Fit to rows X with labels y.
