@@ -134,16 +134,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             [take_rows(part, r) for r in rows] for part in (X, np.asarray(y), sensitive_features)
         )
         front = [(name, clone(step)) for name, step in front]
-        Z_train = X_train  # as the method sees the rows, in training
-        for _, step in front:
-            known = {"sensitive_features": s_train} if has_fit_parameter(step, "sensitive_features") else {}
-            Z_train = step.fit_transform(Z_train, y_train, **known)
+        Z_train, models = self._train(front, method, X_train, y_train, s_train)
         Z_held, Z_later = encode_rows(front, X_held, s_held), encode_rows(front, X_train, s_train)
-        models = self._models(method)
-        said = any(isinstance(step, PosteriorEncoder) or getattr(step, "encode_sensitive", False) for _, step in front)
-        with already_said() if said else nullcontext():
-            fit_stack(models, Z_train, y_train, sensitive_features=s_train)
-        models = self._order(models, Z_train, s_train)
         whole = isinstance(template, Pipeline)
         self.candidates_ = [Pipeline([*front, ("method", model)]) if whole else model for model in models]
         chosen = self._test(models, Z_held, y_held, s_held)
@@ -156,6 +148,17 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = self.candidates_[models.index(chosen)]
         self.classes_, self.n_features_in_ = chosen.classes_, X.shape[1] if hasattr(X, "shape") else len(X[0])
         return self
+
+    def _train(self, front: list[Any], method: Any, X: Any, y: np.ndarray, s: Any) -> tuple[Any, list[Any]]:
+        """Fit the encoders, then all models; return the rows as these have seen them, and the models, safest first."""
+        for _, step in front:
+            known = {"sensitive_features": s} if has_fit_parameter(step, "sensitive_features") else {}
+            X = step.fit_transform(X, y, **known)
+        models = self._models(method)
+        said = any(isinstance(step, PosteriorEncoder) or getattr(step, "encode_sensitive", False) for _, step in front)
+        with already_said() if said else nullcontext():
+            fit_stack(models, X, y, sensitive_features=s)
+        return X, self._order(models, X, s)
 
     def _models(self, method: Any) -> list[Any]:
         """Return the method once for every value of the path."""

@@ -63,7 +63,11 @@ def fit_stack(
     with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
         give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
         how = {"select": _select(first, table, replicas), "hopeless": give_up, "on_epoch": report}
-        train(replicas, _training_data(first, table), first, **how)
+        cells = number_cells(table.y, table.s)
+        strata = cells if getattr(first, "condition_on_label", False) else number_cells(table.s)
+        arrays = (table.x, table.y, table.s, table.weight, strata, cells)
+        data = TrainingData(*(torch.from_numpy(array).to(first.device) for array in arrays))
+        train(replicas, data, first, **how)
     for estimator, worker, replica, part in zip(estimators, workers, replicas, parts, strict=True):
         worker.net_ = replica.net.eval().requires_grad_(False)
         worker.complete(*(torch.from_numpy(a[part]) for a in (table.x, table.y, table.weight)))
@@ -157,13 +161,6 @@ def number_cells(*columns: np.ndarray) -> np.ndarray:
     """
     stacked = np.column_stack([*columns, np.zeros(len(columns[0]), np.int64)])
     return np.unique(stacked, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
-
-
-def _training_data(first: Any, table: Table) -> TrainingData:
-    cells = number_cells(table.y, table.s)
-    strata = cells if getattr(first, "condition_on_label", False) else number_cells(table.s)
-    arrays = (table.x, table.y, table.s, table.weight, strata, cells)
-    return TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
 
 
 def _select(first: Any, table: Table, replicas: list[Replica]) -> Any:
