@@ -23,7 +23,7 @@ from fairbits.errors import InputError
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack
-from fairbits.estimators.inputs import already_said
+from fairbits.estimators.inputs import said_elsewhere
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.settings import check_settings, setting
 
@@ -156,7 +156,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             X = step.fit_transform(X, y, **known)
         models = self._models(method)
         said = any(isinstance(step, PosteriorEncoder) or getattr(step, "encode_sensitive", False) for _, step in front)
-        with already_said() if said else nullcontext():
+        with said_elsewhere() if said else nullcontext():
             fit_stack(models, X, y, sensitive_features=s)
         return X, self._order(models, X, s)
 

@@ -122,7 +122,8 @@ class CodeClassifier(BitsMixin, InvariantClassifier):
 
         The parameters are those of `fairbits.certificate.Release`; `certify` takes the same.
         """
-        return Release(draws, eps, coarse, self.is_hard).draw(self.code_probabilities(X), self._uniforms)
+        uniforms = system_uniforms if self.random_state is None else check_random_state(self.random_state).rand
+        return Release(draws, eps, coarse, self.is_hard).draw(self.code_probabilities(X), uniforms)
 
     def decode(self, codes: Any) -> np.ndarray:
         """Return the class probabilities that the head gives to drawn codes.  (n, classes)
@@ -167,12 +168,6 @@ class CodeClassifier(BitsMixin, InvariantClassifier):
         alike = f"all {theta.shape[1]} bits are the same for every row, so it predicts nothing"
         remedy = f"{self.weaker}, or train longer (max_epochs, warmup_epochs)."
         return [CollapsedCodeWarning(f"The code has collapsed: {alike}.", remedy=remedy)]
-
-    def _uniforms(self, n: int, m: int) -> np.ndarray:
-        """Return fresh uniforms in [0, 1): from the operating system, or from the seed when there is one."""
-        if self.random_state is None:
-            return system_uniforms(n, m)
-        return check_random_state(self.random_state).random_sample((n, m))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

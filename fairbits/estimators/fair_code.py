@@ -12,7 +12,7 @@ from fairbits.certificate.released_code import encode_rows
 from fairbits.encoding import GroupEncoder, SeenRows, row_hashes
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import ExactCodeClassifier
-from fairbits.estimators.inputs import already_said, copy_feature_names, read_labels
+from fairbits.estimators.inputs import copy_feature_names, read_labels, said_elsewhere
 from fairbits.estimators.posterior import PosteriorEncoder
 
 MANY_ROWS = 10_000  # from which a code has 6 bits unless you say otherwise
@@ -90,7 +90,7 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
         model = self.pipeline(len(labels))
         encoder, method = model[0], model[-1]
         rows = encoder.fit_transform(X, labels, **given)
-        with already_said():
+        with said_elsewhere():
             method.fit(rows, labels, **given)
         # Rows that come back are estimated by models that have seen them.
         method.training_rows_ = SeenRows(row_hashes(np.asarray(encode_rows(model.steps[:-1], X, sensitive_features))))

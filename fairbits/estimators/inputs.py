@@ -33,8 +33,8 @@ def new_group_encoder(groups: str | GroupEncoder) -> GroupEncoder:
 
 
 @contextmanager
-def already_said() -> Iterator[None]:
-    """Silence what another fit to the same sensitive columns has just warned of."""
+def said_elsewhere() -> Iterator[None]:
+    """Silence what another fit to the same sensitive columns warns of."""
     with warnings.catch_warnings():
         for said in (SensitiveFeatureInXWarning, BinnedSensitiveFeaturesWarning):
             warnings.simplefilter("ignore", said)
@@ -79,12 +79,8 @@ def read_table(
     source, weight = _copies(np.ones(len(X)) if sample_weight is None else read_weights(sample_weight, len(X)))
     y = y[source]
     known = np.ones(len(y), dtype=bool) if unlabelled is None else y != unlabelled
-    classes = np.unique(y[known])
-    if len(classes) < 2:
-        found = f"y has only one class, {classes.tolist()} (after dropping rows of weight 0 or without a label)."
-        raise InputError(found, remedy="A classifier needs rows of at least two classes.")
     number = np.full(len(y), -1, np.int64)
-    number[known] = np.searchsorted(classes, y[known])
+    classes, number[known] = number_classes(y[known])
     table = original if hasattr(original, "columns") else X
     used, place = np.unique(source, return_inverse=True)
     encoder, s = _read_groups(estimator, table, sensitive_features, len(X), used)
@@ -115,6 +111,15 @@ def read_labels(estimator: Any, y: Any) -> np.ndarray:
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     return labels
+
+
+def number_classes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, two or more, and the number of each label's."""
+    classes, number = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        found = f"y has only one class, {classes.tolist()} (after dropping rows of weight 0 or without a label)."
+        raise InputError(found, remedy="A classifier needs rows of at least two classes.")
+    return classes, number
 
 
 def read_weights(sample_weight: Any, n: int) -> np.ndarray:

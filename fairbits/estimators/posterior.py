@@ -21,6 +21,7 @@ from fairbits.estimators.inputs import (
     canonical_order,
     copy_feature_names,
     new_group_encoder,
+    number_classes,
     read_labels,
     read_weights,
     warn_of_sensitive,
@@ -109,10 +110,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
 
         The encoders do not depend on the order of the rows.
         """
-        self.classes_, number = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            found = f"y has only one class, {self.classes_.tolist()} (after dropping rows of weight 0)."
-            raise InputError(found, remedy="A classifier needs rows of at least two classes.")
+        self.classes_, number = number_classes(labels)
         known = {"sensitive_features": sensitive_features}
         self.table_encoder_ = TableEncoder(encode_sensitive=self.encode_sensitive).fit(X, **known)
         copy_feature_names(self, self.table_encoder_)

@@ -14,7 +14,7 @@ from fairbits.encoding import take_rows
 from fairbits.errors import InputError
 from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
 from fairbits.estimators.fitting import OnEpoch, fit_stack
-from fairbits.estimators.inputs import already_said, new_group_encoder
+from fairbits.estimators.inputs import new_group_encoder, said_elsewhere
 from fairbits.settings import check_settings, setting
 
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())
@@ -50,7 +50,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
         self._check(sensitive_features)
         data = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         labels, encoder = np.asarray(y), new_group_encoder(self.estimator.groups)
-        with already_said():  # or rather, the fit will say so
+        with said_elsewhere():
             s = encoder.fit(sensitive_features, n_rows=len(labels)).transform(sensitive_features)
         folds = stratified_folds(labels, s, self.cv, self.random_state)
         estimators, *models = (
@@ -58,7 +58,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
         )
         fit_stack(estimators, X, y, **data, on_epoch=self._half(0))
         rows = [train for train, _ in folds for _ in self.gammas]
-        with already_said():
+        with said_elsewhere():
             fit_stack(list(chain(*models)), X, y, **data, rows=rows, on_epoch=self._half(1))
         self.estimators_ = estimators
         self.scores_ = pd.DataFrame(

@@ -71,9 +71,7 @@ class PosteriorRule(ClassifierMixin, BaseEstimator):
         return self
 
     def check_labels(self, classes: np.ndarray) -> None:
-        """Raise if the rule cannot predict these classes."""
-        if len(classes) < 2:
-            raise InputError(f"y has only one class, {classes.tolist()}.", remedy="Pass rows of at least two classes.")
+        """Raise if the rule cannot predict these classes; the encoder sees to it that there are two."""
 
     def posterior(self, X: Any) -> np.ndarray:
         """Return the estimates of p(y,s|x): for audits, not for release.  (n, C, K)"""
