@@ -26,9 +26,7 @@ class CollapsedCodeWarning(InputWarning):
 
 
 class BitsMixin(TransformerMixin):
-    """What every model with a code of `code_size` bits can do."""
-
-    code_size: Any
+    """What every model with a code of bits can do."""
 
     def certify(self, X: Any, *, sensitive_features: Any, y: Any = None, **options: Any) -> Certificate:
         """Prove from held-out rows what any recipient can do with the code; options as in `fairbits.certify`."""
@@ -37,7 +35,7 @@ class BitsMixin(TransformerMixin):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the bits: bit0, bit1, ..."""
         check_is_fitted(self)
-        return np.array([f"bit{i}" for i in range(self.code_size)], dtype=object)
+        return np.array([f"bit{i}" for i in range(fitted_code(self, None)[0].code_size)], dtype=object)
 
 
 class FittedCodeMixin(ClassifierMixin, BitsMixin):
@@ -64,16 +62,15 @@ class FittedCodeMixin(ClassifierMixin, BitsMixin):
         """Return the accuracy of `predict`."""
         return accuracy_score(y, self.predict(X, sensitive_features=sensitive_features), sample_weight=sample_weight)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the bits: bit0, bit1, ..."""
-        return self._inside(None)[0].get_feature_names_out()
-
-    def _inside(self, X: Any, sensitive_features: Any = None) -> tuple[Any, Any]:
+    def _inside(self, X: Any, sensitive_features: Any) -> tuple[Any, Any]:
         """Return the method and the rows as it sees them."""
-        check_is_fitted(self, "estimator_")
+        check_is_fitted(self)
         method, rows = fitted_code(self, X, sensitive_features)
         check_certified_kind(method, getattr(self, "certificate_", None))
         return method, rows
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
 
 
 class CodeClassifier(BitsMixin, InvariantClassifier):

@@ -6,7 +6,6 @@ import dataclasses
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -165,29 +164,26 @@ def number_cells(*columns: np.ndarray) -> np.ndarray:
 
 def _select(first: Any, table: Table, replicas: list[Replica]) -> Any:
     """Return what chooses the epoch, None for the smallest loss."""
-    if first.training.selection == "paper":
-        for replica in replicas:
-            _check_paper(table, replica.validation.numpy())
-        return partial(_paper_loss, table)
-    return (lambda replica, _: -float(len(replica.history))) if first.training.selection == "last" else None
+    if first.training.selection != "paper":
+        return (lambda replica, _: -float(len(replica.history))) if first.training.selection == "last" else None
+    n_classes = len(table.classes)
+    for replica in replicas:
+        rows = replica.validation.numpy()
+        rows = rows[table.y[rows] >= 0]
+        cells = [number_cells(table.y[rows], column) for column in table.s[rows].T]
+        if len(np.unique(table.y[rows])) < n_classes or any(len(np.unique(c)) < 2 * n_classes for c in cells):
+            needed = f"needs rows of every class, in two groups or more, among the {len(rows)} validation rows."
+            remedy = "Raise validation_fraction, or use selection='objective'."
+            raise InputError(f"selection='paper' {needed}", remedy=remedy)
 
+    def paper_loss(replica: Replica, probabilities: torch.Tensor) -> float:
+        """Return the paper's AUC + (1 - GPA) + (1 - AUDC) on the validation rows, negated: the loop minimises."""
+        rows = replica.validation.numpy()
+        known = table.y[rows] >= 0
+        rows, shown = rows[known], probabilities.cpu().numpy()[known]
+        return -paper_objective(prediction_scores(shown, np.arange(n_classes), table.y[rows], table.s[rows]))
 
-def _check_paper(table: Table, rows: np.ndarray) -> None:
-    rows, n_classes = rows[table.y[rows] >= 0], len(table.classes)
-    cells = [number_cells(table.y[rows], column) for column in table.s[rows].T]
-    complete = all(len(np.unique(c)) >= 2 * n_classes for c in cells)
-    if len(np.unique(table.y[rows])) < n_classes or not complete:
-        needed = "needs rows of every class, in two groups or more, among"
-        remedy = "Raise validation_fraction, or use selection='objective'."
-        raise InputError(f"selection='paper' {needed} the {len(rows)} validation rows.", remedy=remedy)
-
-
-def _paper_loss(table: Table, replica: Replica, probabilities: torch.Tensor) -> float:
-    """Return the paper's AUC + (1 - GPA) + (1 - AUDC) on the validation rows, negated because the loop minimises."""
-    rows = replica.validation.numpy()
-    known = table.y[rows] >= 0
-    rows, shown = rows[known], probabilities.cpu().numpy()[known]
-    return -paper_objective(prediction_scores(shown, np.arange(len(table.classes)), table.y[rows], table.s[rows]))
+    return paper_loss
 
 
 @contextlib.contextmanager
