@@ -12,7 +12,7 @@ import torch
 from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes, score_intervals
 from fairbits.certificate import Certificate, certify
 from fairbits.certificate.certification import CodedRows, check_fresh
-from fairbits.certificate.releasing import binary_digits, fitted_code
+from fairbits.certificate.released_code import binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
 from fairbits.estimators.diagnostics import held_out_scores, worse_than_unmitigated

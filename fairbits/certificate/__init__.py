@@ -1,23 +1,16 @@
 """What held-out rows prove about everyone who receives a code, and the release of codes."""
 
-from fairbits.certificate.certification import Certificate, GroupBounds, SmallGroupWarning, TrainingRowsWarning, certify
-from fairbits.certificate.confidence_bounds import ProvedGap, proved_gap
-from fairbits.certificate.ledger import Ledger, OtherPeopleError
-from fairbits.certificate.releasing import AlreadyReleasedError, OtherReleaseError, Release, Released, release
-
-__all__ = [
-    "AlreadyReleasedError",
-    "Certificate",
-    "GroupBounds",
-    "Ledger",
-    "OtherPeopleError",
-    "OtherReleaseError",
-    "ProvedGap",
-    "Release",
-    "Released",
-    "SmallGroupWarning",
-    "TrainingRowsWarning",
-    "certify",
-    "proved_gap",
-    "release",
-]
+from fairbits.certificate.certification import Certificate as Certificate
+from fairbits.certificate.certification import GroupBounds as GroupBounds
+from fairbits.certificate.certification import SmallGroupWarning as SmallGroupWarning
+from fairbits.certificate.certification import TrainingRowsWarning as TrainingRowsWarning
+from fairbits.certificate.certification import certify as certify
+from fairbits.certificate.confidence_bounds import ProvedGap as ProvedGap
+from fairbits.certificate.confidence_bounds import proved_gap as proved_gap
+from fairbits.certificate.ledger import Ledger as Ledger
+from fairbits.certificate.ledger import OtherPeopleError as OtherPeopleError
+from fairbits.certificate.released_code import Release as Release
+from fairbits.certificate.releasing import AlreadyReleasedError as AlreadyReleasedError
+from fairbits.certificate.releasing import OtherReleaseError as OtherReleaseError
+from fairbits.certificate.releasing import Released as Released
+from fairbits.certificate.releasing import release as release

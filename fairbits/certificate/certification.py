@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from fairbits.certificate.confidence_bounds import estimates, one_set_deviation
-from fairbits.certificate.releasing import Release, fitted_code
+from fairbits.certificate.released_code import Release, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
 from fairbits.errors import InputError, InputWarning
 

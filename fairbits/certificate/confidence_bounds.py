@@ -15,7 +15,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import beta, norm
 from torch import Tensor
 
-from fairbits.certificate.releasing import Release
+from fairbits.certificate.released_code import Release
 from fairbits.errors import InputError
 from fairbits.information import WeighedGroups, binary_entropy, share_entropy, table_information, word_tables
 from fairbits.information.sampling import draw_codes, posterior_divergence, relative_tables

@@ -119,8 +119,6 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
     #: Whether a fit without sensitive features deserves a warning.
     protects: ClassVar[bool] = False
 
-    # ------------------------------------------------------------------ what a method defines
-
     @property
     def opponent(self) -> str | None:
         """A part of the network that is trained in turn on the method's `opponent_loss`, by settings `opponent_...`."""
@@ -172,8 +170,6 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
 
     def complete(self, x: Tensor, y: Tensor, weight: Tensor) -> None:
         """Let the trained network, `net_`, see the rows of the fit once more."""
-
-    # ------------------------------------------------------------------ the scikit-learn contract
 
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None, unlabelled: Any = None

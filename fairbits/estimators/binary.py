@@ -50,8 +50,6 @@ class PenalisedCodeClassifier(CodeClassifier):
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma")
 
-    # ------------------------------------------------------------------ what a method defines
-
     def leakage(self, theta: Tensor, groups: WeighedGroups, *, noise: Tensor) -> Tensor:
         """Return what the code of these rows reveals about the groups, in bits; `noise` is for a measure that draws."""
         raise NotImplementedError(f"{type(self).__name__} does not define its leakage.")
@@ -68,32 +66,24 @@ class PenalisedCodeClassifier(CodeClassifier):
         value = self.leakage(theta, groups, noise=noise)
         return value, value
 
-    # ------------------------------------------------------------------ network and loss
-
     def build(self, inputs: Inputs, n_classes: int) -> CodeNet:
         options = {name: getattr(self, name) for name in ("channels", "temperature", "noise_floor", "binary")}
         return CodeNet(inputs, self.hidden_sizes, self.code_size, n_classes, **options)
 
     def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        out = net(batch.x, batch.noise)
-        return self.objective(net, batch, scalars, out.theta, out.logits, batch.prepared, batch.noise)
+        theta, _, logits = net(batch.x, batch.noise)
+        return self.objective(net, batch, scalars, logits, theta, batch)
 
     def objective(
-        self,
-        net: Any,
-        batch: Batch,
-        scalars: dict[str, Tensor],
-        theta: Tensor,
-        logits: Tensor,
-        cells: tuple[tuple, ...],
-        noise: Tensor,
+        self, net: Any, batch: Batch, scalars: dict[str, Tensor], logits: Tensor, theta: Tensor, measured: Batch
     ) -> dict[str, Tensor]:
-        """Return (1 - gamma) CE(Y, head(T)) + gamma I(T;S) and its parts, with theta of the rows behind `cells`."""
+        """Return (1 - gamma) CE(Y, head(T)) + gamma I(T;S) and its parts, with theta of the batch to be measured."""
         cross_entropy = self.cross_entropy(log_softmax(logits), batch)
         if not self.groups_:
             return {"total": cross_entropy, "cross_entropy": cross_entropy}
-        values = [self.penalty(net, i, theta, groups, noise) for i, (groups, _) in enumerate(cells)]
-        penalty, information = (add_cells(parts, cells) for parts in zip(*values, strict=True))
+        cells = enumerate(measured.prepared)
+        values = [self.penalty(net, i, theta, groups, measured.noise) for i, (groups, _) in cells]
+        penalty, information = (add_cells(parts, measured.prepared) for parts in zip(*values, strict=True))
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
 

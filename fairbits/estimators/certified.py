@@ -3,26 +3,27 @@
 import math
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
-from sklearn.metrics import accuracy_score
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, certify
 from fairbits.certificate.certification import CodedRows
-from fairbits.certificate.releasing import binary_digits, check_certified_kind, fitted_code
-from fairbits.encoding import BinnedSensitiveFeaturesWarning, SeenRows, row_hashes, take_rows
+from fairbits.certificate.released_code import binary_digits, encode_rows
+from fairbits.encoding import SeenRows, row_hashes, take_rows
 from fairbits.errors import InputError
+from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack
-from fairbits.estimators.inputs import SensitiveFeatureInXWarning
+from fairbits.estimators.inputs import said_elsewhere
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.settings import check_settings, setting
 
@@ -75,7 +76,7 @@ class NotCertifiedError(InputError):
 
 
 @dataclass(eq=False, repr=False)
-class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
+class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a path of models and keep the best one that calibration rows prove to be within a limit.
 
     The training rows put the models in order, from the safest on. Each is certified in turn until the first failure:
@@ -114,8 +115,6 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
     calibration_fraction: float = setting(0.3, above=0, below=1)
     random_state: Any = None
 
-    __metadata_request__score: ClassVar = {"sensitive_features": True}  # told or not, it takes them
-
     def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Self:
         """Train the path on one part of the rows and certify it on the rest; sensitive features are required."""
         check_settings(self)
@@ -127,38 +126,39 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
             self.__dict__.pop(name, None)
         template = FairCodeClassifier() if self.estimator is None else self.estimator
         template = template.pipeline() if isinstance(template, FairCodeClassifier) else template
-        front, method = (template[:-1], template[-1]) if isinstance(template, Pipeline) else (None, template)
+        *front, (_, method) = template.steps if isinstance(template, Pipeline) else [("method", template)]
         if getattr(method, "prediction", "expected") != "expected":
             raise InputError("A certified class must be deterministic.", remedy="Use prediction='expected'.")
         rows = train_test_split(np.arange(len(y)), test_size=self.calibration_fraction, random_state=self.random_state)
         (X_train, X_held), (y_train, y_held), (s_train, s_held) = (
             [take_rows(part, r) for r in rows] for part in (X, np.asarray(y), sensitive_features)
         )
-        later = X_train  # as the method would see the training rows if they came back
-        if front is not None:
-            front, X_train = _fit_front(front, X_train, y_train, s_train)
-            fitted = Pipeline([*front.steps, ("end", None)])
-            X_held, later = (fitted_code(fitted, *part)[1] for part in ((X_held, s_held), (later, s_train)))
-        models = self._models(method)
-        with warnings.catch_warnings():
-            if any(isinstance(step, PosteriorEncoder) for step in front or ()):  # it has said so, of X itself
-                warnings.simplefilter("ignore", BinnedSensitiveFeaturesWarning)
-                warnings.simplefilter("ignore", SensitiveFeatureInXWarning)
-            if any(getattr(step, "encode_sensitive", False) for step in front or ()):
-                warnings.simplefilter("ignore", SensitiveFeatureInXWarning)  # on purpose
-            fit_stack(models, X_train, y_train, sensitive_features=s_train)
-        models = self._order(models, X_train, s_train)
-        self.candidates_ = [m if front is None else Pipeline([*front.steps, ("method", m)]) for m in models]
-        chosen = self._test(models, X_held, y_held, s_held)
-        certificate = certify(chosen, X_held, sensitive_features=s_held, confidence=self.confidence)
+        front = [(name, clone(step)) for name, step in front]
+        Z_train, models = self._train(front, method, X_train, y_train, s_train)
+        Z_held, Z_later = encode_rows(front, X_held, s_held), encode_rows(front, X_train, s_train)
+        whole = isinstance(template, Pipeline)
+        self.candidates_ = [Pipeline([*front, ("method", model)]) if whole else model for model in models]
+        chosen = self._test(models, Z_held, y_held, s_held)
+        certificate = certify(chosen, Z_held, sensitive_features=s_held, confidence=self.confidence)
         self.certificate_ = replace(certificate, promise=self._promise(chosen.is_hard))
-        for concern in chosen.concerns(X_train, y_train, s_train):
+        for concern in chosen.concerns(Z_train, y_train, s_train):
             warnings.warn(concern, stacklevel=2)
         # The calibration rows have chosen the model: they are not to certify it again.
-        chosen.training_rows_ = SeenRows(row_hashes(np.concatenate([np.asarray(part) for part in (later, X_held)])))
+        chosen.training_rows_ = SeenRows(row_hashes(np.concatenate([np.asarray(Z_later), np.asarray(Z_held)])))
         self.estimator_ = self.candidates_[models.index(chosen)]
         self.classes_, self.n_features_in_ = chosen.classes_, X.shape[1] if hasattr(X, "shape") else len(X[0])
         return self
+
+    def _train(self, front: list[Any], method: Any, X: Any, y: np.ndarray, s: Any) -> tuple[Any, list[Any]]:
+        """Fit the encoders, then all models; return the rows as these have seen them, and the models, safest first."""
+        for _, step in front:
+            known = {"sensitive_features": s} if has_fit_parameter(step, "sensitive_features") else {}
+            X = step.fit_transform(X, y, **known)
+        models = self._models(method)
+        said = any(isinstance(step, PosteriorEncoder) or getattr(step, "encode_sensitive", False) for _, step in front)
+        with said_elsewhere() if said else nullcontext():
+            fit_stack(models, X, y, sensitive_features=s)
+        return X, self._order(models, X, s)
 
     def _models(self, method: Any) -> list[Any]:
         """Return the method once for every value of the path."""
@@ -221,47 +221,7 @@ class CertifiedClassifier(ClassifierMixin, TransformerMixin, MetaEstimatorMixin,
             parts.append(f"{what} reveals at most {self.max_information:g} bits about the groups")
         return f"{'; and '.join(parts)}."
 
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the class of each row; the guarantee covers it."""
-        method, rows = self._inside(X, sensitive_features)
-        return method.predict(rows)
-
-    def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the code of each row; the guarantee covers a hard code, or one draw per person of a random one."""
-        method, rows = self._inside(X, sensitive_features)
-        return method.transform(rows)
-
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return class probabilities; the guarantee covers those of a hard code, and **not** those of a random one."""
-        method, rows = self._inside(X, sensitive_features)
-        return method.predict_proba(rows)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
-        """Return the accuracy of `predict`."""
-        return accuracy_score(y, self.predict(X, sensitive_features=sensitive_features), sample_weight=sample_weight)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the bits: bit0, bit1, ..."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.get_feature_names_out()
-
-    def _inside(self, X: Any, sensitive_features: Any) -> tuple[Any, Any]:
-        """Return the chosen method and the rows as it sees them."""
-        check_is_fitted(self, "estimator_")
-        method, rows = fitted_code(self, X, sensitive_features)
-        check_certified_kind(method, self.certificate_)
-        return method, rows
-
 
 def method_path(method: Any) -> str:
     """Return the setting in which the models of a path differ: the limit that they are trained to, or gamma."""
     return "limit" if "limit" in method.stacked_settings else "gamma"
-
-
-def _fit_front(front: Pipeline, X: Any, y: np.ndarray, s: Any) -> tuple[Pipeline, Any]:
-    """Fit what stands before the method, and return it with the rows as the method is to see them in training."""
-    front = clone(front)
-    for _, step in front.steps:
-        known = {"sensitive_features": s} if has_fit_parameter(step, "sensitive_features") else {}
-        X = step.fit_transform(X, y, **known)
-    return front, X

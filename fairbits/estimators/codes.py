@@ -5,14 +5,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.cluster import KMeans
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fairbits.certificate import Certificate, Release, certify
-from fairbits.certificate.releasing import fitted_code, system_uniforms
+from fairbits.certificate.released_code import check_certified_kind, fitted_code, system_uniforms
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.base import InvariantClassifier, softmax, weigh_cells
 from fairbits.information import binary_entropy
@@ -24,7 +25,55 @@ class CollapsedCodeWarning(InputWarning):
     """All bits are the same for every row: the code reveals nothing, not even the label."""
 
 
-class CodeClassifier(TransformerMixin, InvariantClassifier):
+class BitsMixin(TransformerMixin):
+    """What every model with a code of bits can do."""
+
+    def certify(self, X: Any, *, sensitive_features: Any, y: Any = None, **options: Any) -> Certificate:
+        """Prove from held-out rows what any recipient can do with the code; options as in `fairbits.certify`."""
+        return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Name the bits: bit0, bit1, ..."""
+        check_is_fitted(self)
+        return np.array([f"bit{i}" for i in range(fitted_code(self, None)[0].code_size)], dtype=object)
+
+
+class FittedCodeMixin(ClassifierMixin, BitsMixin):
+    """Predict and transform by the code inside `estimator_`, of which encoders may need the sensitive features."""
+
+    __metadata_request__score: ClassVar = {"sensitive_features": True}  # told or not, it takes them
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the most probable class of each row."""
+        method, rows = self._inside(X, sensitive_features)
+        return method.predict(rows)
+
+    def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the code of each row, what you may share: of a random code, one draw per person.  (n, bits) uint8"""
+        method, rows = self._inside(X, sensitive_features)
+        return method.transform(rows)
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the probability of each class; a certificate covers those of a hard code, **not** of a random one."""
+        method, rows = self._inside(X, sensitive_features)
+        return method.predict_proba(rows)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
+        """Return the accuracy of `predict`."""
+        return accuracy_score(y, self.predict(X, sensitive_features=sensitive_features), sample_weight=sample_weight)
+
+    def _inside(self, X: Any, sensitive_features: Any) -> tuple[Any, Any]:
+        """Return the method and the rows as it sees them."""
+        check_is_fitted(self)
+        method, rows = fitted_code(self, X, sensitive_features)
+        check_certified_kind(method, getattr(self, "certificate_", None))
+        return method, rows
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+
+class CodeClassifier(BitsMixin, InvariantClassifier):
     """Base of the methods with a code T of bits: a network gives theta(x), and T_i is 1 with probability theta_i(x).
 
     Parameters
@@ -43,8 +92,6 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
         """Weigh the groups of every sensitive column, within each label where the leakage is measured there."""
         return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
-
-    # ------------------------------------------------------------------ using a fitted code
 
     @property
     def is_hard(self) -> bool:
@@ -72,7 +119,8 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
 
         The parameters are those of `fairbits.certificate.Release`; `certify` takes the same.
         """
-        return Release(draws, eps, coarse, self.is_hard).draw(self.code_probabilities(X), self._uniforms)
+        uniforms = system_uniforms if self.random_state is None else check_random_state(self.random_state).rand
+        return Release(draws, eps, coarse, self.is_hard).draw(self.code_probabilities(X), uniforms)
 
     def decode(self, codes: Any) -> np.ndarray:
         """Return the class probabilities that the head gives to drawn codes.  (n, classes)
@@ -109,10 +157,6 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
                 raise InputError(problem, remedy="Pass rows of at least two groups.")
         return code_information(theta, groups, y)
 
-    def certify(self, X: Any, *, sensitive_features: Any, y: Any = None, **options: Any) -> Certificate:
-        """Prove from held-out rows what any recipient can do with the code; options as in `fairbits.certify`."""
-        return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
-
     def concerns(self, X: Any, y: Any = None, sensitive_features: Any = None) -> list[Warning]:
         theta = torch.from_numpy(self.code_probabilities(X))
         about_rows = binary_entropy(theta.mean(0)) - binary_entropy(theta).mean(0)  # I(T_i;X) of each bit
@@ -121,17 +165,6 @@ class CodeClassifier(TransformerMixin, InvariantClassifier):
         alike = f"all {theta.shape[1]} bits are the same for every row, so it predicts nothing"
         remedy = f"{self.weaker}, or train longer (max_epochs, warmup_epochs)."
         return [CollapsedCodeWarning(f"The code has collapsed: {alike}.", remedy=remedy)]
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the bits: bit0, bit1, ..."""
-        check_is_fitted(self)
-        return np.array([f"bit{i}" for i in range(self.code_size)], dtype=object)
-
-    def _uniforms(self, n: int, m: int) -> np.ndarray:
-        """Return fresh uniforms in [0, 1): from the operating system, or from the seed when there is one."""
-        if self.random_state is None:
-            return system_uniforms(n, m)
-        return check_random_state(self.random_state).random_sample((n, m))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

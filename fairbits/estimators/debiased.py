@@ -75,9 +75,9 @@ class DebiasedCode(PenalisedCodeClassifier):
             theta, logits, measured = out.theta[len(batch.y) :], out.logits[: len(batch.y)], batch.extra
         else:
             (theta, _, logits), measured = net(batch.x, batch.noise), batch
-        cells = self._independent_cells(net, batch) if self.rebalance.endswith("independent") else measured.prepared
-        logits = self._corrected(net, logits, batch.s)
-        return self.objective(net, batch, scalars, theta, logits, cells, measured.noise)
+        if self.rebalance.endswith("independent"):
+            measured = measured._replace(prepared=self._independent_cells(net, batch))
+        return self.objective(net, batch, scalars, self._corrected(net, logits, batch.s), theta, measured)
 
     def expected_log_probabilities(self, net: CodeNet, theta: Tensor, batch: Batch) -> Tensor:
         if not self.corrects_prior:

@@ -6,7 +6,6 @@ import dataclasses
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,11 @@ def fit_stack(
     with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
         give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
         how = {"select": _select(first, table, replicas), "hopeless": give_up, "on_epoch": report}
-        train(replicas, _training_data(first, table), first, **how)
+        cells = number_cells(table.y, table.s)
+        strata = cells if getattr(first, "condition_on_label", False) else number_cells(table.s)
+        arrays = (table.x, table.y, table.s, table.weight, strata, cells)
+        data = TrainingData(*(torch.from_numpy(array).to(first.device) for array in arrays))
+        train(replicas, data, first, **how)
     for estimator, worker, replica, part in zip(estimators, workers, replicas, parts, strict=True):
         worker.net_ = replica.net.eval().requires_grad_(False)
         worker.complete(*(torch.from_numpy(a[part]) for a in (table.x, table.y, table.weight)))
@@ -159,38 +162,28 @@ def number_cells(*columns: np.ndarray) -> np.ndarray:
     return np.unique(stacked, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
 
 
-def _training_data(first: Any, table: Table) -> TrainingData:
-    cells = number_cells(table.y, table.s)
-    strata = cells if getattr(first, "condition_on_label", False) else number_cells(table.s)
-    arrays = (table.x, table.y, table.s, table.weight, strata, cells)
-    return TrainingData(*(torch.from_numpy(a).to(first.device) for a in arrays))
-
-
 def _select(first: Any, table: Table, replicas: list[Replica]) -> Any:
     """Return what chooses the epoch, None for the smallest loss."""
-    if first.training.selection == "paper":
-        for replica in replicas:
-            _check_paper(table, replica.validation.numpy())
-        return partial(_paper_loss, table)
-    return (lambda replica, _: -float(len(replica.history))) if first.training.selection == "last" else None
+    if first.training.selection != "paper":
+        return (lambda replica, _: -float(len(replica.history))) if first.training.selection == "last" else None
+    n_classes = len(table.classes)
+    for replica in replicas:
+        rows = replica.validation.numpy()
+        rows = rows[table.y[rows] >= 0]
+        cells = [number_cells(table.y[rows], column) for column in table.s[rows].T]
+        if len(np.unique(table.y[rows])) < n_classes or any(len(np.unique(c)) < 2 * n_classes for c in cells):
+            needed = f"needs rows of every class, in two groups or more, among the {len(rows)} validation rows."
+            remedy = "Raise validation_fraction, or use selection='objective'."
+            raise InputError(f"selection='paper' {needed}", remedy=remedy)
 
+    def paper_loss(replica: Replica, probabilities: torch.Tensor) -> float:
+        """Return the paper's AUC + (1 - GPA) + (1 - AUDC) on the validation rows, negated: the loop minimises."""
+        rows = replica.validation.numpy()
+        known = table.y[rows] >= 0
+        rows, shown = rows[known], probabilities.cpu().numpy()[known]
+        return -paper_objective(prediction_scores(shown, np.arange(n_classes), table.y[rows], table.s[rows]))
 
-def _check_paper(table: Table, rows: np.ndarray) -> None:
-    rows, n_classes = rows[table.y[rows] >= 0], len(table.classes)
-    cells = [number_cells(table.y[rows], column) for column in table.s[rows].T]
-    complete = all(len(np.unique(c)) >= 2 * n_classes for c in cells)
-    if len(np.unique(table.y[rows])) < n_classes or not complete:
-        needed = "needs rows of every class, in two groups or more, among"
-        remedy = "Raise validation_fraction, or use selection='objective'."
-        raise InputError(f"selection='paper' {needed} the {len(rows)} validation rows.", remedy=remedy)
-
-
-def _paper_loss(table: Table, replica: Replica, probabilities: torch.Tensor) -> float:
-    """Return the paper's AUC + (1 - GPA) + (1 - AUDC) on the validation rows, negated because the loop minimises."""
-    rows = replica.validation.numpy()
-    known = table.y[rows] >= 0
-    rows, shown = rows[known], probabilities.cpu().numpy()[known]
-    return -paper_objective(prediction_scores(shown, np.arange(len(table.classes)), table.y[rows], table.s[rows]))
+    return paper_loss
 
 
 @contextlib.contextmanager

@@ -1,6 +1,8 @@
 """From the arguments of `fit` to validated arrays in a canonical order."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +12,8 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from fairbits.encoding import GroupEncoder, SeenRows, index_hashes, row_hashes, sensitive_columns, sensitive_in_table
+from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder, SeenRows, sensitive_columns
+from fairbits.encoding.recognition import index_hashes, row_hashes, sensitive_in_table
 from fairbits.errors import InputError, InputWarning
 
 MAX_REPEATS = 10  # whole-number weights become copies of rows up to this many times the table
@@ -27,6 +30,23 @@ class SensitiveFeatureInXWarning(InputWarning):
 def new_group_encoder(groups: str | GroupEncoder) -> GroupEncoder:
     """Return a fresh encoder as an estimator's `groups` asks for: "intersection", "each", or an encoder to copy."""
     return replace(groups) if isinstance(groups, GroupEncoder) else GroupEncoder(groups=groups)
+
+
+@contextmanager
+def said_elsewhere() -> Iterator[None]:
+    """Silence what another fit to the same sensitive columns warns of."""
+    with warnings.catch_warnings():
+        for said in (SensitiveFeatureInXWarning, BinnedSensitiveFeaturesWarning):
+            warnings.simplefilter("ignore", said)
+        yield
+
+
+def copy_feature_names(estimator: Any, fitted: Any) -> None:
+    """Let an estimator have the number and the names of the columns that another one was fitted to."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        vars(estimator).pop(name, None)  # of an earlier fit
+        if hasattr(fitted, name):
+            setattr(estimator, name, getattr(fitted, name))
 
 
 @dataclass(frozen=True)
@@ -59,12 +79,8 @@ def read_table(
     source, weight = _copies(np.ones(len(X)) if sample_weight is None else read_weights(sample_weight, len(X)))
     y = y[source]
     known = np.ones(len(y), dtype=bool) if unlabelled is None else y != unlabelled
-    classes = np.unique(y[known])
-    if len(classes) < 2:
-        found = f"y has only one class, {classes.tolist()} (after dropping rows of weight 0 or without a label)."
-        raise InputError(found, remedy="A classifier needs rows of at least two classes.")
     number = np.full(len(y), -1, np.int64)
-    number[known] = np.searchsorted(classes, y[known])
+    classes, number[known] = number_classes(y[known])
     table = original if hasattr(original, "columns") else X
     used, place = np.unique(source, return_inverse=True)
     encoder, s = _read_groups(estimator, table, sensitive_features, len(X), used)
@@ -95,6 +111,15 @@ def read_labels(estimator: Any, y: Any) -> np.ndarray:
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     return labels
+
+
+def number_classes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, two or more, and the number of each label's."""
+    classes, number = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        found = f"y has only one class, {classes.tolist()} (after dropping rows of weight 0 or without a label)."
+        raise InputError(found, remedy="A classifier needs rows of at least two classes.")
+    return classes, number
 
 
 def read_weights(sample_weight: Any, n: int) -> np.ndarray:

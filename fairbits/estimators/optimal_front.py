@@ -37,10 +37,30 @@ class OptimalCode:
 
     def word_probabilities(self, p_label: Any, p_group: Any) -> np.ndarray:
         """Return the chance of each word for rows with these posteriors.  (n, words)"""
-        return self.law[nearest(_roots(p_label, p_group), self.centres)]
+        return self.law[pairwise_distances_argmin(_roots(p_label, p_group), self.centres)]
 
 
-def optimal_front(
+def optimal_front(p_label: Any, p_group: Any, limits: Any, **options: Any) -> pd.DataFrame:
+    """Estimate what a representation of x can reach within each limit of the total variation between groups.
+
+    Parameters and options are those of `optimal_codes`. There is a row for each limit: limit, information (I(T;Y) in
+    bits), accuracy, auc, total_variation.
+
+    Examples
+    --------
+    >>> p_label = np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
+    >>> p_group = np.array([[0.7, 0.3], [0.5, 0.5], [0.3, 0.7]])
+    >>> optimal_front(p_label, p_group, [0, 0.1, 1])[["information", "total_variation"]].round(3)
+       information  total_variation
+    0        0.000            0.000
+    1        0.133            0.100
+    2        0.354            0.267
+    """
+    codes = optimal_codes(p_label, p_group, limits, **options)
+    return pd.DataFrame([{name: getattr(code, name) for name in MEASURES} for code in codes])
+
+
+def optimal_codes(
     p_label: Any,
     p_group: Any,
     limits: Any,
@@ -50,8 +70,8 @@ def optimal_front(
     rounds: int = 6,
     starts: int = 3,
     random_state: int = 0,
-) -> pd.DataFrame:
-    """Estimate what a representation of x can reach within each limit of the total variation between groups.
+) -> list[OptimalCode]:
+    """Return the codes of the optimal front, the best within each limit of the total variation between groups.
 
     Whatever I(T;Y) and total variation a representation T of x has, a code of (p(y|x), p(s|x)) has, too. On cells b of
     these posteriors, with masses P_b and label means Y_b, the code q(t|b) of the words t maximises
@@ -74,42 +94,9 @@ def optimal_front(
         the k-means centres of the cells' label means, the others at those of half of the cells; one more begins at the
         code of the next smaller limit
     random_state : seed of k-means and of the starts
-
-    Returns
-    -------
-    A frame with a row for each limit: limit, information (I(T;Y) in bits), accuracy, auc, total_variation.
-    `optimal_codes` returns the codes behind them.
-
-    Examples
-    --------
-    >>> p_label = np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
-    >>> p_group = np.array([[0.7, 0.3], [0.5, 0.5], [0.3, 0.7]])
-    >>> optimal_front(p_label, p_group, [0, 0.1, 1])[["information", "total_variation"]].round(3)
-       information  total_variation
-    0        0.000            0.000
-    1        0.133            0.100
-    2        0.354            0.267
     """
-    options: dict[str, Any] = {"n_words": n_words, "bins": bins, "rounds": rounds, "starts": starts}
-    codes = optimal_codes(p_label, p_group, limits, **options, random_state=random_state)
-    return pd.DataFrame([{name: getattr(code, name) for name in MEASURES} for code in codes])
-
-
-def optimal_codes(
-    p_label: Any,
-    p_group: Any,
-    limits: Any,
-    *,
-    n_words: int = 8,
-    bins: int = 24,
-    rounds: int = 6,
-    starts: int = 3,
-    random_state: int = 0,
-) -> list[OptimalCode]:
-    """Return the codes of the optimal front, one for each limit; see `optimal_front`."""
-    for name, value, least in zip(
-        ("n_words", "bins", "rounds", "starts"), (n_words, bins, rounds, starts), (2, 2, 1, 1), strict=True
-    ):
+    smallest = {"n_words": 2, "bins": 2, "rounds": 1, "starts": 1}
+    for (name, least), value in zip(smallest.items(), (n_words, bins, rounds, starts), strict=True):
         if wrong := complaint(value, at_least=least, whole=True):
             raise InputError(f"{wrong}.", argument=name, value=value)
     wanted = np.atleast_1d(np.asarray(limits, dtype=np.float64))
@@ -142,7 +129,7 @@ class _Cells:
         if len(centres) > bins**2:
             some = rng.choice(len(points), min(len(points), CELL_ROWS), replace=False)
             centres = k_means(points[some], bins**2, rng)
-        used, cell = np.unique(nearest(points, centres), return_inverse=True)
+        used, cell = np.unique(pairwise_distances_argmin(points, centres), return_inverse=True)
         member = sparse.csr_matrix((np.ones(len(cell)), (cell, np.arange(len(cell)))))  # (cells, n)
         label, group = member @ p_label / len(cell), member @ p_group
         return cls(centres[used], label, (group / group.sum(0)).T)
@@ -190,29 +177,22 @@ def constrained_law(gain: np.ndarray, group: np.ndarray, limit: float) -> tuple[
     The law q (cells, words), and prices (K, words): the words of a cell are those of the largest
     gain[b,t] - sum_s group[s,b] prices[s,t].
     """
-    (n, words), pairs = gain.shape, [*combinations(range(len(group)), 2)]
-    sign = np.zeros((len(pairs), len(group)))
-    for row, (one, other) in enumerate(pairs):
-        sign[row, one], sign[row, other] = 1, -1
-    slacks, one_each = len(pairs) * words, np.ones((1, words))
+    n, words = gain.shape
+    first, second = np.triu_indices(len(group), 1)
+    sign = np.eye(len(group))[first] - np.eye(len(group))[second]  # (pairs, K)
+    pairs, slacks, one_each = len(sign), len(sign) * words, np.ones((1, words))
     apart = sparse.kron(sign @ group, sparse.identity(words))  # (pairs * words, cells * words): P(t|s) - P(t|s')
-    below = sparse.block_array(
-        [
-            [apart, -sparse.identity(slacks)],
-            [-apart, -sparse.identity(slacks)],
-            [None, sparse.kron(sparse.identity(len(pairs)), one_each)],
-        ],
-        format="csr",
-    )
+    slack, added = sparse.identity(slacks), sparse.kron(sparse.identity(pairs), one_each)
+    below = sparse.block_array([[apart, -slack], [-apart, -slack], [None, added]], format="csr")
     sums = sparse.hstack([sparse.kron(sparse.identity(n), one_each), sparse.csr_matrix((n, slacks))], format="csr")
-    most = np.concatenate([np.zeros(2 * slacks), np.full(len(pairs), 2 * limit)])
+    most = np.concatenate([np.zeros(2 * slacks), np.full(pairs, 2 * limit)])
     cost = np.concatenate([-gain.ravel(), np.zeros(slacks)])
     found = linprog(cost, A_ub=below, b_ub=most, A_eq=sums, b_eq=np.ones(n), method="highs")
     if found.x is None:
         raise RuntimeError(f"The linear programme of {n} cells and {words} words has no solution: {found.message}")
     law = np.clip(found.x[: n * words].reshape(n, words), 0, 1)
     law[law < SMALLEST] = 0
-    upper, lower = -found.ineqlin.marginals[: 2 * slacks].reshape(2, len(pairs), words)
+    upper, lower = -found.ineqlin.marginals[: 2 * slacks].reshape(2, pairs, words)
     return law / law.sum(1, keepdims=True), sign.T @ (upper - lower)
 
 
@@ -248,11 +228,6 @@ def k_means(points: np.ndarray, count: int, rng: np.random.Generator, weight: An
         return different
     seed = int(rng.integers(2**31))
     return KMeans(count, n_init=1, random_state=seed).fit(points, sample_weight=weight).cluster_centers_
-
-
-def nearest(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return the number of the centre that is nearest to each point.  (n,)"""
-    return np.asarray(pairwise_distances_argmin(points, centres))
 
 
 def _roots(p_label: Any, p_group: Any) -> np.ndarray:

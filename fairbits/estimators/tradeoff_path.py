@@ -1,6 +1,5 @@
 """A whole frontier at once: one estimator over many gammas."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain
@@ -11,11 +10,11 @@ import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from fairbits.encoding import BinnedSensitiveFeaturesWarning, take_rows
+from fairbits.encoding import take_rows
 from fairbits.errors import InputError
 from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
 from fairbits.estimators.fitting import OnEpoch, fit_stack
-from fairbits.estimators.inputs import SensitiveFeatureInXWarning, new_group_encoder
+from fairbits.estimators.inputs import new_group_encoder, said_elsewhere
 from fairbits.settings import check_settings, setting
 
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())
@@ -51,8 +50,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
         self._check(sensitive_features)
         data = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         labels, encoder = np.asarray(y), new_group_encoder(self.estimator.groups)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BinnedSensitiveFeaturesWarning)  # the fit says so
+        with said_elsewhere():
             s = encoder.fit(sensitive_features, n_rows=len(labels)).transform(sensitive_features)
         folds = stratified_folds(labels, s, self.cv, self.random_state)
         estimators, *models = (
@@ -60,9 +58,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
         )
         fit_stack(estimators, X, y, **data, on_epoch=self._half(0))
         rows = [train for train, _ in folds for _ in self.gammas]
-        with warnings.catch_warnings():
-            for said in (BinnedSensitiveFeaturesWarning, SensitiveFeatureInXWarning):
-                warnings.simplefilter("ignore", said)  # of all rows, a moment ago
+        with said_elsewhere():
             fit_stack(list(chain(*models)), X, y, **data, rows=rows, on_epoch=self._half(1))
         self.estimators_ = estimators
         self.scores_ = pd.DataFrame(

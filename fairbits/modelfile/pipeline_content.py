@@ -13,7 +13,8 @@ from fairbits.certificate import Certificate
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators import CertifiedClassifier, FairCodeClassifier
 from fairbits.estimators.certified import method_path
-from fairbits.estimators.posterior import Learner, PosteriorEncoder
+from fairbits.estimators.learners import Learner
+from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.modelfile.model_content import (
     Count,
     GroupsState,

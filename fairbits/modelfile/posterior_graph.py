@@ -7,7 +7,8 @@ from sklearn.linear_model import LogisticRegression
 
 import fairbits
 from fairbits.errors import InputError
-from fairbits.estimators.posterior import SMALLEST, PosteriorEncoder
+from fairbits.estimators.learners import SMALLEST
+from fairbits.estimators.posterior import PosteriorEncoder
 
 AT_MOST, AMONG = 0, 6  # ONNX's numbers of the tests value <= split and value in set
 NOTHING = -1.0  # no level has this number; onnxruntime refuses an empty set

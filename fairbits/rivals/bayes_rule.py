@@ -39,7 +39,6 @@ class BayesRuleClassifier(PosteriorRule):
     """
 
     def check_labels(self, classes: np.ndarray) -> None:
-        super().check_labels(classes)
         if len(classes) > 2:
             raise InputError(f"y has {len(classes)} classes, {classes.tolist()}; the Bayes rule takes two.")
 
@@ -47,13 +46,10 @@ class BayesRuleClassifier(PosteriorRule):
         some = np.linspace(0, len(joint) - 1, min(len(joint), PROGRAMME_ROWS)).astype(np.int64)
         gain, group = joint[some].sum(2) / len(some), joint[some].sum(1)
         self.prior_ = group.mean(0)
-        least = np.inf
-        for multipliers in self._candidates(gain, (group / group.sum(0)).T):
-            apart = discrimination(self._decide(joint, multipliers), sensitive_features=s)
-            if apart < least:
-                self.multipliers_, least = multipliers, apart
-            if apart <= self.limit:
-                return
+        rules = self._candidates(gain, (group / group.sum(0)).T)
+        self.multipliers_ = self.first_within(
+            (rule, discrimination(self._decide(joint, rule), sensitive_features=s)) for rule in rules
+        )
 
     def _candidates(self, gain: np.ndarray, group: np.ndarray) -> Iterator[np.ndarray]:
         """Yield multipliers, from the most accurate rule to those of ever less disparity.  (K,)"""

@@ -1,5 +1,6 @@
 """What the rules on estimated posteriors share: fitting p(y,s|x), and reading rows, labels and groups."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -36,6 +37,16 @@ class PosteriorRule(ClassifierMixin, BaseEstimator):
         """Choose the rule by rows with posteriors p(y,s|x) (n, C, K), labels and groups as numbers (n,)."""
         raise NotImplementedError(f"{type(self).__name__} does not define how it chooses.")
 
+    def first_within(self, candidates: Iterable[tuple[Any, float]]) -> Any:
+        """Return the first candidate of a disparity within the limit, or else the one that comes closest."""
+        best, least = None, np.inf
+        for candidate, disparity in candidates:
+            if disparity < least:
+                best, least = candidate, disparity
+            if disparity <= self.limit:
+                break
+        return best
+
     def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Self:
         """Fit to rows X with labels y.
 
@@ -60,9 +71,7 @@ class PosteriorRule(ClassifierMixin, BaseEstimator):
         return self
 
     def check_labels(self, classes: np.ndarray) -> None:
-        """Raise if the rule cannot predict these classes."""
-        if len(classes) < 2:
-            raise InputError(f"y has only one class, {classes.tolist()}.", remedy="Pass rows of at least two classes.")
+        """Raise if the rule cannot predict these classes; the encoder sees to it that there are two."""
 
     def posterior(self, X: Any) -> np.ndarray:
         """Return the estimates of p(y,s|x): for audits, not for release.  (n, C, K)"""

@@ -5,12 +5,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from fairbits.certificate import Certificate, certify
-from fairbits.certificate.releasing import binary_digits
+from fairbits.certificate.released_code import binary_digits
 from fairbits.errors import InputError
+from fairbits.estimators.codes import BitsMixin
 from fairbits.estimators.optimal_front import optimal_codes
 from fairbits.information import total_variation
 from fairbits.rivals.posterior_rule import PosteriorRule
@@ -20,7 +19,7 @@ SHARES = np.arange(11) / 10  # of the limit: codes to choose from
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearProgrammeCode(TransformerMixin, PosteriorRule):
+class LinearProgrammeCode(BitsMixin, PosteriorRule):
     """Give each row one of a few words: the code of `optimal_front`, made hard.
 
     Cells of the posteriors (p(y|x), p(s|x)) get words by linear programmes, for the most information about the label
@@ -34,7 +33,7 @@ class LinearProgrammeCode(TransformerMixin, PosteriorRule):
     limit : largest total variation between two groups of the training rows
     n_words : words of the code
     bins : there are at most bins**2 cells
-    starts : alternations for each limit; see `optimal_front`
+    starts : alternations for each limit; see `optimal_codes`
 
     The other parameters are those of `PosteriorRule`.
     """
@@ -54,15 +53,12 @@ class LinearProgrammeCode(TransformerMixin, PosteriorRule):
         label, group = joint.sum(2), joint.sum(1)
         options = {"n_words": self.n_words, "bins": self.bins, "starts": self.starts}
         codes = optimal_codes(label, group, self.limit * SHARES, **options)
-        least = np.inf
-        for code in reversed(codes):  # the one of the most information first
-            hard = code.word_probabilities(label, group).argmax(1)
-            bits = torch.from_numpy(binary_digits(hard, self.n_words))
-            apart = float(total_variation(bits, torch.from_numpy(s)))
-            if apart < least:
-                self.code_, words, least = code, hard, apart
-            if apart <= self.limit:
-                break
+
+        def disparity(words: np.ndarray) -> float:
+            return float(total_variation(torch.from_numpy(binary_digits(words, self.n_words)), torch.from_numpy(s)))
+
+        hard = ((code, code.word_probabilities(label, group).argmax(1)) for code in reversed(codes))  # the best first
+        self.code_, words = self.first_within((found, disparity(found[1])) for found in hard)
         counts, shares = np.zeros((2**self.code_size, joint.shape[1])), np.bincount(y) / len(y)
         np.add.at(counts, (words, y), 1)
         self.decoder_ = (counts + shares) / (counts.sum(1, keepdims=True) + 1)  # (words, C)
@@ -93,12 +89,3 @@ class LinearProgrammeCode(TransformerMixin, PosteriorRule):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class given a row's word.  (n, classes)"""
         return self.decode(self.transform(X))
-
-    def certify(self, X: Any, *, sensitive_features: Any, y: Any = None, **options: Any) -> Certificate:
-        """Prove from held-out rows what any recipient can do with the code; options as in `fairbits.certify`."""
-        return certify(self, X, sensitive_features=sensitive_features, y=y, **options)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the bits: bit0, bit1, ..."""
-        check_is_fitted(self, "decoder_")
-        return np.array([f"bit{i}" for i in range(self.code_size)], dtype=object)

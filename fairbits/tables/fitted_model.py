@@ -13,7 +13,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.pipeline import Pipeline
 
-from fairbits.certificate.releasing import fitted_code
+from fairbits.certificate.released_code import fitted_code
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.encoding.columns import CategoryFeature, Feature, absent, as_numbers, column_kind, label
 from fairbits.encoding.table_encoder import inner_encoder

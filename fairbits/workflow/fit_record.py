@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from fairbits.auditing import Audit
 from fairbits.auditing.probes import score_intervals
 from fairbits.certificate import Certificate
-from fairbits.certificate.releasing import fitted_code
+from fairbits.certificate.released_code import encode_rows, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.encoding.table_encoder import inner_encoder
@@ -141,7 +141,7 @@ def estimated_front(encoder: PosteriorEncoder, X: Any, s: Any, groups: GroupEnco
     Of several sensitive columns, each on its own, the one that costs most counts: no representation does better.
     """
     X, s = X[:FRONT_ROWS], s[:FRONT_ROWS]  # in random order
-    features = fitted_code(Pipeline([("posterior", encoder), ("end", None)]), X, s)[1]
+    features = encode_rows([("posterior", encoder)], X, s)
     label, fronts = encoder.label_probabilities(features), []
     for place, (names, number) in enumerate(zip(groups.names_, groups.transform(s).T, strict=True)):
         if encoder.encode_sensitive:

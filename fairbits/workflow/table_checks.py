@@ -15,7 +15,7 @@ from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
 from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.confidence_bounds import EXACT_WORK
-from fairbits.certificate.releasing import binary_digits
+from fairbits.certificate.released_code import binary_digits
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits.certificate.releasing import fitted_code
+from fairbits.certificate.released_code import fitted_code
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, SaturatedPenaltyWarning, VanishedClassWarning
 from fairbits.report.wording import assumptions, at_least, at_most, model_card, summary, verdict
 from fairbits.tables.task import make_task
