@@ -13,6 +13,7 @@ import torch
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, certify
@@ -29,8 +30,7 @@ from fairbits.settings import check_settings, setting
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0)  # of the limit to prove
-
-
+SAMPLES = 5  # of the training rows, to order the models
 SMALLEST = 1e-12  # probability in the log-loss
 
 
@@ -134,7 +134,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             [take_rows(part, r) for r in rows] for part in (X, np.asarray(y), sensitive_features)
         )
         front = [(name, clone(step)) for name, step in front]
-        Z_train, models = self._train(front, method, X_train, y_train, s_train)
+        Z_train, models = self._train(front, method, X_train, y_train, s_train, len(y_held))
         Z_held, Z_later = encode_rows(front, X_held, s_held), encode_rows(front, X_train, s_train)
         whole = isinstance(template, Pipeline)
         self.candidates_ = [Pipeline([*front, ("method", model)]) if whole else model for model in models]
@@ -149,33 +149,38 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         self.classes_, self.n_features_in_ = chosen.classes_, X.shape[1] if hasattr(X, "shape") else len(X[0])
         return self
 
-    def _train(self, front: list[Any], method: Any, X: Any, y: np.ndarray, s: Any) -> tuple[Any, list[Any]]:
+    def _train(self, front: list, method: Any, X: Any, y: np.ndarray, s: Any, n_held: int) -> tuple[Any, list]:
         """Fit the encoders, then all models; return the rows as these have seen them, and the models, safest first."""
         for _, step in front:
             known = {"sensitive_features": s} if has_fit_parameter(step, "sensitive_features") else {}
             X = step.fit_transform(X, y, **known)
-        models = self._models(method)
+        models = self._models(method, n_held)
         said = any(isinstance(step, PosteriorEncoder) or getattr(step, "encode_sensitive", False) for _, step in front)
         with said_elsewhere() if said else nullcontext():
             fit_stack(models, X, y, sensitive_features=s)
-        return X, self._order(models, X, s)
+        return X, self._order(models, X, s, n_held)
 
-    def _models(self, method: Any) -> list[Any]:
-        """Return the method once for every value of the path."""
+    def _models(self, method: Any, n_held: int) -> list[Any]:
+        """Return the method once for every value of the path, trained for what so many calibration rows will show."""
         name, values = method_path(method), self.path
+        if getattr(method, "shown_rows", 0) is None:
+            method = clone(method).set_params(shown_rows=n_held)
         if values is None and name == "gamma":
             values = GAMMAS
         elif values is None:
             values = [share * (self.max_disparity or self.max_information or 0.0) for share in SHARES]
         return [clone(method).set_params(**{name: value}) for value in values]
 
-    def _order(self, models: list[Any], X: Any, s: Any) -> list[Any]:
-        """Sort from the safest to the most accurate, by what the training rows show."""
+    def _order(self, models: list[Any], X: Any, s: Any, n_held: int) -> list[Any]:
+        """Sort from the safest on, by what samples of the training rows as large as the calibration rows show."""
+        rng, n = check_random_state(self.random_state), len(X)
+        samples = [rng.permutation(n)[:n_held] for _ in range(SAMPLES)]
+        parts = [(take_rows(X, rows), take_rows(s, rows)) for rows in samples]
         with warnings.catch_warnings():
             for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
                 warnings.simplefilter("ignore", category)
-            shown = [max(claim.excess for claim in self._claims(model, X, s)) for model in models]
-        return [models[i] for i in np.argsort(shown, kind="stable")]
+            excess = [[max(c.excess for c in self._claims(model, *part)) for part in parts] for model in models]
+        return [models[i] for i in np.argsort(np.mean(excess, 1), kind="stable")]
 
     def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any) -> Any:
         """Certify in order up to the first failure and return the best that passed."""

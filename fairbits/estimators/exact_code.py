@@ -43,7 +43,7 @@ class ExactCodeNet(CodeNet):
         self.head = WordHead(code_size, n_classes)  # type: ignore[assignment]
         for number, size in enumerate(sizes):  # of the labels, then of every cell's groups
             self.register_buffer(f"running{number}", torch.zeros(size, 2**code_size), persistent=False)
-        for number, size in enumerate(groups):  # one over the rows of every group, effective rows where they have weights
+        for number, size in enumerate(groups):  # one over the rows of every group (effective, if weighted)
             self.register_buffer(f"noise{number}", torch.zeros(size), persistent=False)
         self.register_buffer("multipliers", torch.zeros(len(groups)), persistent=False)
         self.register_buffer("progress", torch.zeros(2), persistent=False)  # share of the steps done, and of one step
