@@ -7,7 +7,7 @@ by the objects that have them.
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -38,13 +38,7 @@ Scalar = bool | Whole | float | str
 Setting = Scalar | Annotated[list[Size], Field(max_length=256)] | None
 Term = Count | Annotated[float, Field(strict=False, allow_inf_nan=True)]  # "nan" and "inf" are texts in the file
 Output = Literal["default", "pandas", "polars"] | None  # of scikit-learn's set_output
-
-
-class OtherFiles(NamedTuple):
-    """What a model has beside model.json, read when a part of it asks for its own."""
-
-    weights: Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # from tensors without numbers to those of the file
-    models: Callable[[], Any]  # those of scikit-learn
+Weights = Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # from tensors without numbers to those of the file
 
 
 def known_method(name: str) -> Any:
@@ -60,6 +54,13 @@ def method_of(model: Any) -> Any:
     return model if type(model) is known_method(type(model).__name__) else None
 
 
+def copy_names(source: Any, model: Any) -> None:
+    """Give a model the columns that another one was fitted to."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(source, name):
+            setattr(model, name, getattr(source, name))
+
+
 class State(BaseModel):
     """A part of the file: no other keys, no other types, finite numbers; dataclasses within it are held to the same."""
 
@@ -73,7 +74,7 @@ class GroupsState(State):
     cells: list[Count] | None
     sizes: list[list[Count]]
 
-    def build(self, _: OtherFiles) -> GroupEncoder:
+    def build(self, _: Weights) -> GroupEncoder:
         shape, cells = [len(level.labels) for level in self.levels], self.cells
         need(len({level.name for level in self.levels}) == len(shape), "two sensitive columns have the same name")
         for level, n in zip(self.levels, shape, strict=True):
@@ -110,7 +111,7 @@ class TableState(State):
     groups: GroupsState | None = None  # among the inputs
     output: Output
 
-    def build(self, files: OtherFiles) -> TableEncoder:
+    def build(self, weights: Weights) -> TableEncoder:
         need(self.parameters.get("dtype") in ("float32", "float64"), "the dtype is neither float32 nor float64")
         names, features = self.feature_names_in, self.features
         names = [f"x{i}" for i in range(len(features))] if names is None else names
@@ -125,7 +126,7 @@ class TableState(State):
         encoder: Any = TableEncoder(**{**self.parameters, "dtype": getattr(np, str(self.parameters["dtype"]))})
         check_settings(encoder)
         encoder.features_, encoder.dropped_, encoder.n_features_in_ = features, self.dropped, len(features)
-        encoder.group_encoder_ = None if self.groups is None else self.groups.build(files)
+        encoder.group_encoder_ = None if self.groups is None else self.groups.build(weights)
         found = None if self.groups is None else self.groups.parameters.groups
         known = found == ("each" if encoder.encode_sensitive else None)
         need(known, "groups='each' are for encode_sensitive=True, and needed there")
@@ -151,6 +152,13 @@ class LabelState(State):
         return array
 
 
+def label_parts(classes: np.ndarray) -> dict[str, Any]:
+    """Return what a file says of classes."""
+    dtype = classes.dtype
+    name, width = ("str", dtype.itemsize // 4) if dtype.kind == "U" else (dtype.name, 0)
+    return {"dtype": name, "width": width, "values": classes}
+
+
 class MethodState(State):
     kind: Literal["method"]
     name: str
@@ -165,7 +173,7 @@ class MethodState(State):
     best_epoch: Count
     output: Output
 
-    def build(self, files: OtherFiles) -> InvariantClassifier:
+    def build(self, weights: Weights) -> InvariantClassifier:
         """Return the fitted method; memory for weights is taken after they are known to be the network's."""
         shape, names, history = self.input_shape, self.feature_names_in, self.history
         need(len(shape) in (1, 3), f"input_shape {shape[:9]} is neither that of a row nor that of an image")
@@ -182,13 +190,13 @@ class MethodState(State):
         model.n_features_in_, model.n_iter_ = shape[0], history[-1]["epoch"] + 1
         model.training_rows_, model.has_unlabelled_ = SeenRows(fingerprint=self.fingerprint), False  # training asks
         model.classes_ = self.classes.build()
-        model.group_encoder_ = None if self.groups is None else self.groups.build(files)
+        model.group_encoder_ = None if self.groups is None else self.groups.build(weights)
         model.groups_ = [] if model.group_encoder_ is None else model.group_encoder_.names_
         columns, classes = len(model.groups_), len(model.classes_)  # training may keep a part of the network for each
         need(columns * classes <= 2**15, f"{classes} classes and {columns} columns are too many")
         with torch.device("meta"):  # shapes alone
             net = model.build(shape[0] if len(shape) == 1 else shape, classes)
-        net.load_state_dict(files.weights(net.state_dict()), strict=True, assign=True)
+        net.load_state_dict(weights(net.state_dict()), strict=True, assign=True)
         for module in net.modules():
             for name, buffer in module.named_buffers(recurse=False):
                 if buffer.is_meta:  # only training needs it

@@ -11,7 +11,8 @@ from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import CertifiedClassifier, FairCodeClassifier
 from fairbits.estimators.certified import method_path
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.model_content import LEARNT, NOT_KEPT, known_method
+from fairbits.modelfile.model_content import LEARNT, NOT_KEPT, known_method, label_parts
+from fairbits.modelfile.posterior_content import learner_parts, model_parts
 from fairbits.modelfile.sealed_folder import ModelFileError
 
 # What can be saved besides methods, and the attribute that a fitted one has.
@@ -88,8 +89,9 @@ def _posterior_parts(model: PosteriorEncoder) -> dict[str, Any]:
         "estimators": "default" if isinstance(model.estimators, str) else one,
         **{name: getattr(model, name) for name in ("cv", "columns", "encode_sensitive")},
         "grouping": model.groups,
-        "learners": [{"name": learner.name, "sees": learner.sees} for learner in model.learners_],
-        "classes": _label_parts(model.classes_),
+        "learners": [learner_parts(*pair) for pair in zip(model.learners_, model.models_, strict=True)],
+        "blends": [model_parts(blend) for blend in model.blends_],
+        "classes": label_parts(model.classes_),
         "table": describe(model.table_encoder_),
         "groups": _groups_or_none(model.group_encoder_),
         "mean": model.mean_,
@@ -104,7 +106,7 @@ def _method_parts(model: Any) -> dict[str, Any]:
         "settings": model,
         **{name: getattr(model, f"{name}_") for name in LEARNT},
         "feature_names_in": getattr(model, "feature_names_in_", None),
-        "classes": _label_parts(model.classes_),
+        "classes": label_parts(model.classes_),
         "groups": _groups_or_none(model.group_encoder_),
         "fingerprint": model.training_rows_.fingerprint,
     }
@@ -127,12 +129,6 @@ def _certified_parts(model: CertifiedClassifier) -> dict[str, Any]:
         "certificate": model.certificate_,
         "path": model.path_.to_dict("records"),
     }
-
-
-def _label_parts(classes: np.ndarray) -> dict[str, Any]:
-    dtype = classes.dtype
-    name, width = ("str", dtype.itemsize // 4) if dtype.kind == "U" else (dtype.name, 0)
-    return {"dtype": name, "width": width, "values": classes}
 
 
 def _groups_or_none(encoder: GroupEncoder | None) -> dict[str, Any] | None:

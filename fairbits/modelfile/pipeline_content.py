@@ -3,80 +3,31 @@
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import pandas as pd
 from pydantic import AliasChoices, Field
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from fairbits.certificate import Certificate
-from fairbits.encoding import GroupEncoder
 from fairbits.estimators import CertifiedClassifier, FairCodeClassifier
 from fairbits.estimators.certified import method_path
-from fairbits.estimators.posterior import Learner, PosteriorEncoder
 from fairbits.modelfile.model_content import (
-    Count,
     GroupsState,
-    LabelState,
     MethodState,
-    OtherFiles,
     Output,
     Share,
     State,
     TableState,
+    Weights,
     Whole,
+    copy_names,
     method_of,
 )
-from fairbits.modelfile.posterior_models import MAX_NAME, PosteriorModels, check_models
+from fairbits.modelfile.posterior_content import PosteriorState
 from fairbits.modelfile.sealed_folder import need
 
 Strength = Annotated[int | float, Field(ge=0, le=1)]  # a limit to train to, or a gamma
 Shown = bool | Whole | Annotated[float, Field(strict=False, allow_inf_nan=True)]  # "nan" is a text in the file
-
-
-class LearnerState(State):
-    name: Annotated[str, Field(max_length=MAX_NAME)]
-    sees: Literal["numbers", "levels", "rows"]
-
-
-class PosteriorState(State):
-    """An encoder of estimates, without its models."""
-
-    kind: Literal["posterior"]
-    estimators: Literal["default", "one", "several"]
-    cv: Count
-    columns: bool
-    encode_sensitive: bool
-    grouping: Literal["intersection", "each"] | GroupEncoder  # the setting `groups`
-    learners: Annotated[list[LearnerState], Field(min_length=1, max_length=64)]
-    classes: LabelState
-    table: TableState
-    groups: GroupsState | None
-    mean: list[float]
-    scale: list[Annotated[float, Field(gt=0)]]
-    output: Output
-
-    def build(self, files: OtherFiles) -> PosteriorEncoder:
-        models: PosteriorModels = files.models()
-        encoder: Any = PosteriorEncoder(cv=self.cv, columns=self.columns, encode_sensitive=self.encode_sensitive)
-        encoder.groups = self.grouping
-        encoder.classes_, encoder.table_encoder_ = self.classes.build(), self.table.build(files)
-        known = encoder.table_encoder_.encode_sensitive == self.encode_sensitive
-        need(known, "only one of the table encoder and the encoder of estimates reads the groups")
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(encoder.table_encoder_, name):
-                setattr(encoder, name, getattr(encoder.table_encoder_, name))
-        encoder.group_encoder_ = None if self.groups is None else self.groups.build(files)
-        need(len(models.classifiers) == len(self.learners), "there are more or fewer classifiers than learners")
-        pairs = zip(self.learners, models.classifiers, strict=True)
-        encoder.learners_ = [Learner(learner.name, classifier, learner.sees) for learner, classifier in pairs]
-        encoder.models_, encoder.blends_ = models.fitted, models.blends
-        encoder.mean_, encoder.scale_ = np.array(self.mean), np.array(self.scale)
-        if self.estimators != "default":
-            need(self.estimators == "several" or len(self.learners) == 1, "one estimator is not several learners")
-            encoder.estimators = models.classifiers if self.estimators == "several" else models.classifiers[0]
-        check_models(encoder)
-        return encoder.set_output(transform=self.output)
 
 
 class StepState(State):
@@ -88,7 +39,7 @@ class PipelineState(State):
     kind: Literal["pipeline"]
     steps: Annotated[list[StepState], Field(min_length=1, max_length=16)]
 
-    def build(self, files: OtherFiles) -> Pipeline:
+    def build(self, weights: Weights) -> Pipeline:
         kinds, names = [step.model.kind for step in self.steps], {step.name for step in self.steps}
         *front, last = kinds
         tables = front[:-1] if front[-1:] == ["posterior"] else front
@@ -96,7 +47,7 @@ class PipelineState(State):
         need(whole, f"a pipeline of {kinds} does not consist of encoders and a method at the end")
         good = len(names) == len(kinds) and not any("__" in name for name in names)
         need(good, "the names of the steps must differ and hold no '__'")
-        steps = [(step.name, step.model.build(files)) for step in self.steps]
+        steps = [(step.name, step.model.build(weights)) for step in self.steps]
         for (_, encoder), (name, step) in pairwise(steps):
             width, needed = len(encoder.get_feature_names_out()), step.n_features_in_
             need(width == needed, f"step {name[:80]!r} takes {needed} columns and is given {width}")
@@ -108,13 +59,11 @@ class FairCodeState(State):
     pipeline: PipelineState
     output: Output
 
-    def build(self, files: OtherFiles) -> FairCodeClassifier:
-        pipeline = self.pipeline.build(files)
+    def build(self, weights: Weights) -> FairCodeClassifier:
+        pipeline = self.pipeline.build(weights)
         model = fair_code_of(pipeline)
         model.estimator_, model.classes_ = pipeline, pipeline[-1].classes_
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(pipeline[0].table_encoder_, name):
-                setattr(model, name, getattr(pipeline[0].table_encoder_, name))
+        copy_names(pipeline[0], model)
         return model.set_output(transform=self.output)
 
 
@@ -160,8 +109,8 @@ class CertifiedState(State):
     path: list[dict[str, Shown]]
     output: Output
 
-    def build(self, files: OtherFiles) -> CertifiedClassifier:
-        chosen = self.chosen.build(files)
+    def build(self, weights: Weights) -> CertifiedClassifier:
+        chosen = self.chosen.build(weights)
         method: Any = method_of(chosen)
         whole = hasattr(method, "code_probabilities") and method.group_encoder_ is not None
         need(whole, f"a {type(method).__name__} without a code or groups cannot have been certified")

@@ -12,13 +12,11 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from fairbits.modelfile.model_content import OtherFiles, method_of
+from fairbits.modelfile.model_content import method_of
 from fairbits.modelfile.model_description import describe, plain
 from fairbits.modelfile.pipeline_content import FileState
-from fairbits.modelfile.posterior_models import MAX_POSTERIOR, PosteriorModels, posterior_of, read_models, write_models
 from fairbits.modelfile.sealed_folder import (
     MODEL,
-    POSTERIOR,
     WEIGHTS,
     need,
     read_json,
@@ -34,8 +32,8 @@ from fairbits.storage import versions
 def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> None:
     """Write a fitted model to a folder of its own, without pickle.
 
-    Weights are kept as safetensors, the scikit-learn models of a `PosteriorEncoder` in a file of skops, everything else
-    as JSON. The folder appears whole, after it has been read back, or not at all.
+    Weights are kept as safetensors and everything else as JSON, also the scikit-learn models of a `PosteriorEncoder`.
+    The folder appears whole, after it has been read back, or not at all.
 
     The files keep settings, encoders, labels, groups, learning curves and weights; of a `CertifiedClassifier` also the
     guarantee and its certificate; of the training rows only a fingerprint of the whole table. By design they do not
@@ -73,8 +71,6 @@ def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> Non
         if (method := method_of(model)) is not None:
             weights = {name: t.detach().cpu().contiguous().clone() for name, t in method.net_.state_dict().items()}
             files[WEIGHTS] = safetensors.torch.save(weights)
-        if (encoder := posterior_of(model)) is not None:
-            files[POSTERIOR] = write_models(encoder)
     with said_of(f"{path} cannot be written"):
         write_folder(path, files, overwrite=overwrite, check=load)
 
@@ -93,8 +89,7 @@ def load(path: str | os.PathLike) -> Any:
     read_json(data, str(file))  # refuses what pydantic would let pass: keys that occur twice, too many values
     with said_of(f"{file} does not describe a model that fairbits can build"):
         state = FileState.model_validate_json(data).model
-        weights = functools.partial(_read_weights, folder / WEIGHTS, entries)
-        return state.build(OtherFiles(weights, functools.partial(_read_posterior, folder / POSTERIOR, entries)))
+        return state.build(functools.partial(_read_weights, folder / WEIGHTS, entries))
 
 
 def _read_weights(file: Path, entries: dict[str, Any], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -115,9 +110,3 @@ def _read_weights(file: Path, entries: dict[str, Any], expected: Mapping[str, Te
             need(found == needed, f"{name!r} is {found}, but the network in model.json needs {needed}")
             need(bool(torch.isfinite(tensor).all()), f"{name!r} holds values that are infinite or not numbers")
     return {name: tensor.clone() for name, tensor in tensors.items()}
-
-
-def _read_posterior(file: Path, entries: dict[str, Any]) -> PosteriorModels:
-    data = read_sealed(file, entries, range(MAX_POSTERIOR + 1))
-    with said_of(f"{file} cannot be read"):
-        return read_models(data)

@@ -18,11 +18,11 @@ from pydantic import ValidationError
 from fairbits.errors import InputError
 from fairbits.storage import replace_file
 
-MANIFEST, MODEL, WEIGHTS, POSTERIOR = "manifest.json", "model.json", "weights.safetensors", "posterior.skops"
-SEALED = {MODEL, WEIGHTS, POSTERIOR}  # what a manifest may list
-VERSION = 2  # since posterior.skops; files of format 1 are read as before
+MANIFEST, MODEL, WEIGHTS = "manifest.json", "model.json", "weights.safetensors"
+SEALED = {MODEL, WEIGHTS}  # what a manifest may list
+VERSION = 2  # since PosteriorEncoder; files of format 1 are read as before
 BEGINNING = b'{\n "format": "fairbits model"'
-MAX_MANIFEST, MAX_JSON = 2**12, 2**25  # bytes
+MAX_MANIFEST, MAX_JSON = 2**12, 2**27  # bytes
 MAX_VALUES = 2**20  # in one JSON file: each takes about 100 bytes of memory, however short its text
 
 
