@@ -54,6 +54,11 @@ def method_of(model: Any) -> Any:
     return model if type(model) is known_method(type(model).__name__) else None
 
 
+def output_of(model: Any) -> Any:
+    """Return what `set_output` was given."""
+    return getattr(model, "_sklearn_output_config", {}).get("transform")
+
+
 def copy_names(source: Any, model: Any) -> None:
     """Give a model the columns that another one was fitted to."""
     for name in ("n_features_in_", "feature_names_in_"):
@@ -102,6 +107,14 @@ class GroupsState(State):
         return encoder
 
 
+def group_parts(encoder: GroupEncoder | None) -> dict[str, Any] | None:
+    """Return what a file says of groups, if there are any."""
+    if encoder is None:
+        return None
+    learnt = {name: getattr(encoder, f"{name}_") for name in ("levels", "cells", "sizes")}
+    return {"kind": "groups", "parameters": encoder, **learnt}
+
+
 class TableState(State):
     kind: Literal["table"]
     parameters: dict[str, Scalar | None]
@@ -134,6 +147,19 @@ class TableState(State):
             encoder.feature_names_in_ = np.array(names, dtype=object)
         encoder.check_outputs()
         return encoder.set_output(transform=self.output)
+
+
+def table_parts(encoder: TableEncoder) -> dict[str, Any]:
+    """Return what a file says of a fitted encoder."""
+    return {
+        "kind": "table",
+        "parameters": {**encoder.get_params(), "dtype": np.dtype(encoder.dtype).name},
+        "feature_names_in": getattr(encoder, "feature_names_in_", None),
+        "features": encoder.features_,
+        "dropped": encoder.dropped_,
+        "groups": group_parts(encoder.group_encoder_),
+        "output": output_of(encoder),
+    }
 
 
 class LabelState(State):
@@ -203,6 +229,21 @@ class MethodState(State):
                     setattr(module, name, None)
         model.net_ = net.eval().requires_grad_(False)
         return model.set_output(transform=self.output)
+
+
+def method_parts(model: Any) -> dict[str, Any]:
+    """Return what a file says of a fitted method: all but its weights."""
+    return {
+        "kind": "method",
+        "name": type(model).__name__,
+        "settings": model,
+        **{name: getattr(model, f"{name}_") for name in LEARNT},
+        "feature_names_in": getattr(model, "feature_names_in_", None),
+        "classes": label_parts(model.classes_),
+        "groups": group_parts(model.group_encoder_),
+        "fingerprint": model.training_rows_.fingerprint,
+        "output": output_of(model),
+    }
 
 
 def of_today(name: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -1,17 +1,23 @@
-"""What model.json holds of models that are made of encoders and methods."""
+"""What model.json holds of models that are made of encoders and methods, and of any model."""
 
+import dataclasses
+import math
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pandas as pd
 from pydantic import AliasChoices, Field
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from fairbits.certificate import Certificate
+from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import CertifiedClassifier, FairCodeClassifier
 from fairbits.estimators.certified import method_path
+from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.modelfile.model_content import (
+    NOT_KEPT,
     GroupsState,
     MethodState,
     Output,
@@ -21,10 +27,15 @@ from fairbits.modelfile.model_content import (
     Weights,
     Whole,
     copy_names,
+    group_parts,
+    known_method,
     method_of,
+    method_parts,
+    output_of,
+    table_parts,
 )
-from fairbits.modelfile.posterior_content import PosteriorState
-from fairbits.modelfile.sealed_folder import need
+from fairbits.modelfile.posterior_content import PosteriorState, posterior_parts
+from fairbits.modelfile.sealed_folder import ModelFileError, need
 
 Strength = Annotated[int | float, Field(ge=0, le=1)]  # a limit to train to, or a gamma
 Shown = bool | Whole | Annotated[float, Field(strict=False, allow_inf_nan=True)]  # "nan" is a text in the file
@@ -54,6 +65,11 @@ class PipelineState(State):
         return Pipeline(steps)
 
 
+def _pipeline_parts(pipeline: Pipeline) -> dict[str, Any]:
+    steps = [{"name": name, "model": describe(step, " in a pipeline")} for name, step in pipeline.steps]
+    return {"kind": "pipeline", "steps": steps}
+
+
 class FairCodeState(State):
     kind: Literal["fair code"]
     pipeline: PipelineState
@@ -65,6 +81,10 @@ class FairCodeState(State):
         model.estimator_, model.classes_ = pipeline, pipeline[-1].classes_
         copy_names(pipeline[0], model)
         return model.set_output(transform=self.output)
+
+
+def _fair_code_parts(model: FairCodeClassifier) -> dict[str, Any]:
+    return {"kind": "fair code", "pipeline": describe(model.estimator_), "output": output_of(model)}
 
 
 def fair_code_of(pipeline: Pipeline) -> Any:
@@ -135,6 +155,26 @@ class CertifiedState(State):
         need(any(b.label is None for b in self.certificate.bounds), "a certificate needs a bound among all rows")
 
 
+def _certified_parts(model: CertifiedClassifier) -> dict[str, Any]:
+    settings = model.get_params(deep=False)
+    template, strengths = settings.pop("estimator"), settings.pop("path")
+    if template is not None:
+        fair_code = isinstance(template, FairCodeClassifier)
+        step, method = template.steps[-1] if isinstance(template, Pipeline) else (None, template)
+        strength = method.limit if fair_code else getattr(method, method_path(method))
+        template = {"step": step, "strength": strength, "fair_code": fair_code}
+    return {
+        "kind": "certified",
+        **{name: value for name, value in settings.items() if name not in NOT_KEPT},
+        "strengths": strengths,
+        "template": template,
+        "chosen": describe(model.estimator_),
+        "certificate": model.certificate_,
+        "path": model.path_.to_dict("records"),
+        "output": output_of(model),
+    }
+
+
 Encoder = PosteriorState | TableState | GroupsState
 
 
@@ -144,3 +184,48 @@ class FileState(State):
     created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
     versions: dict[str, str]
     model: Encoder | MethodState | PipelineState | FairCodeState | CertifiedState = Field(discriminator="kind")
+
+
+# What can be saved besides methods: the attribute that a fitted one has, and what a file says of it.
+DESCRIBED: dict[type, tuple[str, Any]] = {
+    Pipeline: ("steps", _pipeline_parts),
+    TableEncoder: ("features_", table_parts),
+    GroupEncoder: ("levels_", group_parts),
+    PosteriorEncoder: ("learners_", posterior_parts),
+    FairCodeClassifier: ("estimator_", _fair_code_parts),
+    CertifiedClassifier: ("estimator_", _certified_parts),
+}
+
+
+def describe(model: Any, where: str = "") -> dict[str, Any]:
+    """Return what model.json says of a fitted model, in the words of the classes above."""
+    kind = type(model)
+    is_method = kind is known_method(kind.__name__)
+    attribute, parts = ("net_", method_parts) if is_method else DESCRIBED.get(kind, ("", None))
+    if not attribute or (where and attribute not in ("net_", "features_", "learners_")):
+        inside = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
+        raise ModelFileError(
+            f"A {kind.__name__} cannot be saved{where}{inside}. A model file holds fairbits' own methods, encoders, "
+            "FairCodeClassifier and CertifiedClassifier, and pipelines of encoders and a method."
+        )
+    if not hasattr(model, attribute):
+        raise ModelFileError(f"This {kind.__name__} is not fitted.", remedy="Call fit first.")
+    return parts(model)
+
+
+def plain(value: Any) -> Any:
+    """Return Python's own numbers, texts, lists and dicts for those of numpy, tuples and dataclasses.
+
+    >>> plain({"sizes": (np.int64(3), 4), "rate": np.float64(0.5), "loss": math.nan})
+    {'sizes': [3, 4], 'rate': 0.5, 'loss': 'nan'}
+    """
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name not in NOT_KEPT}
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return [plain(item) for item in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is not None and not isinstance(value, (bool, int, float, str)):
+        raise ModelFileError(f"A model file holds numbers, texts and truth values, but not {str(value)[:80]!r}.")
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -24,7 +24,10 @@ from fairbits.modelfile.model_content import (
     TableState,
     Weights,
     copy_names,
+    group_parts,
     label_parts,
+    output_of,
+    table_parts,
 )
 from fairbits.modelfile.sealed_folder import ModelFileError, need
 
@@ -163,6 +166,8 @@ class PosteriorState(State):
 
     def _build_models(self, encoder: Any, targets: list[np.ndarray]) -> None:
         """Give an encoder the models of labels and groups, and the scales of their estimates."""
+        frozen = {label for learner in self.learners if learner.frozen for label in learner.frozen.values}
+        need(frozen <= set(self.classes.values), "a frozen model does not know the classes")
         table = encoder.table_encoder_
         widths = {
             "numbers": len(table.get_feature_names_out()),
@@ -173,8 +178,6 @@ class PosteriorState(State):
         views = [learner.sees if learner.frozen is None else "rows alone" for learner in self.learners]
         built = [learner.build(targets, widths[view]) for learner, view in zip(self.learners, views, strict=True)]
         encoder.learners_, encoder.models_ = map(list, zip(*built, strict=True))
-        frozen = {label for learner in self.learners if learner.frozen for label in learner.frozen.values}
-        need(frozen <= set(self.classes.values), "a frozen model does not know the classes")
         learners = [sum(len(models) > place for models in encoder.models_) for place in range(len(targets))]
         ratios = [(len(target) - 1) * n for target, n in zip(targets, learners, strict=True) if n]
         need(len(self.blends) == len(ratios), f"{len(self.blends)} blends where {len(ratios)} are needed")
@@ -186,7 +189,26 @@ class PosteriorState(State):
         encoder.mean_, encoder.scale_ = np.array(self.mean), np.array(self.scale)
 
 
-def learner_parts(learner: Learner, models: list[Any]) -> dict[str, Any]:
+def posterior_parts(model: PosteriorEncoder) -> dict[str, Any]:
+    """Return what a file says of a fitted encoder."""
+    one = "one" if hasattr(model.estimators, "predict_proba") else "several"
+    return {
+        "kind": "posterior",
+        "estimators": "default" if isinstance(model.estimators, str) else one,
+        **{name: getattr(model, name) for name in ("cv", "columns", "encode_sensitive")},
+        "grouping": model.groups,
+        "learners": [_learner_parts(*pair) for pair in zip(model.learners_, model.models_, strict=True)],
+        "blends": [_model_parts(blend) for blend in model.blends_],
+        "classes": label_parts(model.classes_),
+        "table": table_parts(model.table_encoder_),
+        "groups": group_parts(model.group_encoder_),
+        "mean": model.mean_,
+        "scale": model.scale_,
+        "output": output_of(model),
+    }
+
+
+def _learner_parts(learner: Learner, models: list[Any]) -> dict[str, Any]:
     """Return what a file says of a learner and its models; of their training it keeps nothing."""
     frozen = isinstance(learner.classifier, FrozenEstimator)
     classifier = learner.classifier.estimator if frozen else learner.classifier
@@ -206,11 +228,11 @@ def learner_parts(learner: Learner, models: list[Any]) -> dict[str, Any]:
         "sees": learner.sees,
         "frozen": label_parts(classifier.classes_) if frozen else None,
         "settings": settings,
-        "models": [model_parts(model.estimator if frozen else model) for model in models],
+        "models": [_model_parts(model.estimator if frozen else model) for model in models],
     }
 
 
-def model_parts(model: Any) -> dict[str, Any]:
+def _model_parts(model: Any) -> dict[str, Any]:
     """Return what a file says of a fitted classifier."""
     names = getattr(model, "feature_names_in_", None)
     if isinstance(model, LogisticRegression):

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from fairbits.modelfile.model_content import method_of
-from fairbits.modelfile.model_description import describe, plain
-from fairbits.modelfile.pipeline_content import FileState
+from fairbits.modelfile.pipeline_content import FileState, describe, plain
 from fairbits.modelfile.sealed_folder import (
     MODEL,
     WEIGHTS,

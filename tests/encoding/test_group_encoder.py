@@ -18,7 +18,7 @@ from fairbits.encoding import (
     UnseenGroupError,
 )
 from fairbits.modelfile.model_content import GroupsState
-from fairbits.modelfile.model_description import describe, plain
+from fairbits.modelfile.pipeline_content import describe, plain
 
 SEX = ["F", "M", "F", "M", "F"]
 RACE = ["B", "B", "W", "W", "W"]

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from fairbits.encoding import ColumnsMismatchError, NothingToEncodeError, TableEncoder
 from fairbits.modelfile.model_content import TableState
-from fairbits.modelfile.model_description import describe, plain
+from fairbits.modelfile.pipeline_content import describe, plain
 
 COLUMNS = {
     "age": [20, 30, 40, 30],

@@ -29,7 +29,7 @@ from fairbits.encoding import GroupEncoder
 from fairbits.estimators import Schedule
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.modelfile.model_content import of_today, with_settings
-from fairbits.modelfile.model_description import describe, plain
+from fairbits.modelfile.pipeline_content import describe, plain
 
 
 def again(model, tmp_path):
