@@ -58,16 +58,7 @@ def categories_of(model: Any) -> list[np.ndarray | None]:
 
 
 def boosted_model(trees: Trees, classes: np.ndarray, baseline: np.ndarray, categories: list[Any], names: Any) -> Any:
-    """Return scikit-learn's model of these trees, as it was after its fit.
-
-    Parameters
-    ----------
-    trees : of a file; they are checked before anybody walks them
-    classes : (C,) that it tells apart
-    baseline : (scores,) before the first tree; two classes have one score
-    categories : of each column, None for numbers
-    names : of the columns, or None
-    """
+    """Return scikit-learn's model of these trees, which are checked; two classes have one baseline, others one each."""
     model: Any = HistGradientBoostingClassifier(categorical_features=[known is not None for known in categories])
     _, known = model._preprocess_X(_rows_with(categories, names), reset=True)
     model._encode_y(classes)
@@ -112,14 +103,7 @@ def _rows_with(categories: list[Any], names: Any) -> Any:
 
 
 def _check(trees: Trees, n_scores: int, categorical: np.ndarray) -> None:
-    """Raise unless every branch leads on within its tree, and every split asks for a column and a set that there are.
-
-    Parameters
-    ----------
-    trees : of a file
-    n_scores : trees of one iteration
-    categorical : (columns,) whether the trees see categories there
-    """
+    """Raise unless branches lead on within their tree, and splits ask for columns and sets that there are."""
     sizes, nodes, n_nodes = trees.sizes, trees.nodes, len(trees.nodes)
     whole = len(sizes) > 0 == len(sizes) % n_scores and sizes.min() > 0 and sizes.max() <= n_nodes == sizes.sum()
     need(bool(whole), "the trees have more or fewer nodes than they should")

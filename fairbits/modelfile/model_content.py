@@ -7,7 +7,7 @@ by the objects that have them.
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -20,14 +20,13 @@ from fairbits.encoding import GroupEncoder, SeenRows, TableEncoder
 from fairbits.encoding.columns import Feature
 from fairbits.encoding.group_encoder import SensitiveColumn
 from fairbits.estimators import InvariantClassifier, Schedule
-from fairbits.modelfile.sealed_folder import need
+from fairbits.modelfile.sealed_folder import ModelFileError, need
 from fairbits.settings import check_settings
 
 MAX_TEXT = 2**25  # characters of all names that are made of other names: a long one times many
 NOT_KEPT = {"device", "random_state", "verbose"}  # settings of this machine and session; a seed would undo the noise
 PARTS: dict[str, Any] = {"schedule": Schedule, "groups": GroupEncoder}  # settings that are objects
 RETIRED = ("unlabelled", "prior_correction", "leakage_rows")  # settings of version 0.1
-LEARNT = ("input_shape", "input_dtype", "history", "best_epoch")  # attributes of a fitted method
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Size = Annotated[int, Field(ge=1, lt=2**53)]
@@ -54,11 +53,6 @@ def method_of(model: Any) -> Any:
     return model if type(model) is known_method(type(model).__name__) else None
 
 
-def output_of(model: Any) -> Any:
-    """Return what `set_output` was given."""
-    return getattr(model, "_sklearn_output_config", {}).get("transform")
-
-
 def copy_names(source: Any, model: Any) -> None:
     """Give a model the columns that another one was fitted to."""
     for name in ("n_features_in_", "feature_names_in_"):
@@ -66,10 +60,36 @@ def copy_names(source: Any, model: Any) -> None:
             setattr(model, name, getattr(source, name))
 
 
+def plain(value: Any) -> Any:
+    """Return Python's own numbers, texts, lists and dicts for those of numpy, tuples and dataclasses.
+
+    >>> plain({"sizes": (np.int64(3), 4), "rate": np.float64(0.5), "loss": math.nan})
+    {'sizes': [3, 4], 'rate': 0.5, 'loss': 'nan'}
+    """
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name not in NOT_KEPT}
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return [plain(item) for item in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is not None and not isinstance(value, (bool, int, float, str)):
+        raise ModelFileError(f"A model file holds numbers, texts and truth values, but not {str(value)[:80]!r}.")
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 class State(BaseModel):
     """A part of the file: no other keys, no other types, finite numbers; dataclasses within it are held to the same."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def parts_of(cls, model: Any, **parts: Any) -> dict[str, Any]:
+        """Return what a file says of a fitted model: these parts, and attributes that have names of other fields."""
+        parts["kind"] = get_args(cls.model_fields["kind"].annotation)[0]
+        parts["output"] = getattr(model, "_sklearn_output_config", {}).get("transform")
+        found = ((name, getattr(model, f"{name}_", getattr(model, name, None))) for name in cls.model_fields)
+        return {name: parts.get(name, value) for name, value in found}
 
 
 class GroupsState(State):
@@ -78,6 +98,10 @@ class GroupsState(State):
     levels: Annotated[list[SensitiveColumn], Field(min_length=1, max_length=64)]
     cells: list[Count] | None
     sizes: list[list[Count]]
+
+    @classmethod
+    def of(cls, encoder: GroupEncoder | None) -> dict[str, Any] | None:
+        return None if encoder is None else cls.parts_of(encoder, parameters=encoder)
 
     def build(self, _: Weights) -> GroupEncoder:
         shape, cells = [len(level.labels) for level in self.levels], self.cells
@@ -107,14 +131,6 @@ class GroupsState(State):
         return encoder
 
 
-def group_parts(encoder: GroupEncoder | None) -> dict[str, Any] | None:
-    """Return what a file says of groups, if there are any."""
-    if encoder is None:
-        return None
-    learnt = {name: getattr(encoder, f"{name}_") for name in ("levels", "cells", "sizes")}
-    return {"kind": "groups", "parameters": encoder, **learnt}
-
-
 class TableState(State):
     kind: Literal["table"]
     parameters: dict[str, Scalar | None]
@@ -123,6 +139,11 @@ class TableState(State):
     dropped: dict[str, str]
     groups: GroupsState | None = None  # among the inputs
     output: Output
+
+    @classmethod
+    def of(cls, encoder: TableEncoder) -> dict[str, Any]:
+        parameters = {**encoder.get_params(), "dtype": np.dtype(encoder.dtype).name}
+        return cls.parts_of(encoder, parameters=parameters, groups=GroupsState.of(encoder.group_encoder_))
 
     def build(self, weights: Weights) -> TableEncoder:
         need(self.parameters.get("dtype") in ("float32", "float64"), "the dtype is neither float32 nor float64")
@@ -149,25 +170,18 @@ class TableState(State):
         return encoder.set_output(transform=self.output)
 
 
-def table_parts(encoder: TableEncoder) -> dict[str, Any]:
-    """Return what a file says of a fitted encoder."""
-    return {
-        "kind": "table",
-        "parameters": {**encoder.get_params(), "dtype": np.dtype(encoder.dtype).name},
-        "feature_names_in": getattr(encoder, "feature_names_in_", None),
-        "features": encoder.features_,
-        "dropped": encoder.dropped_,
-        "groups": group_parts(encoder.group_encoder_),
-        "output": output_of(encoder),
-    }
-
-
 class LabelState(State):
     """The classes: plain values and the numpy type of their array."""
 
     dtype: Annotated[str, Field(pattern=r"^(bool|u?int(8|16|32|64)|float(16|32|64)|str|object)$")]
     width: Annotated[int, Field(ge=0, le=2**16)]  # characters of a "str"
     values: Annotated[list[Scalar], Field(min_length=2)]
+
+    @classmethod
+    def of(cls, classes: np.ndarray) -> dict[str, Any]:
+        dtype = classes.dtype
+        name, width = ("str", dtype.itemsize // 4) if dtype.kind == "U" else (dtype.name, 0)
+        return {"dtype": name, "width": width, "values": classes}
 
     def build(self) -> np.ndarray:
         n, labels = len(self.values), f"the labels {str(self.values)[:80]}"
@@ -176,13 +190,6 @@ class LabelState(State):
         need(repr(array.tolist()) == repr(self.values), f"{labels} are not of the type {self.dtype}")
         need(np.array_equal(np.unique(array), array), f"{labels} are not in order, or some are the same")
         return array
-
-
-def label_parts(classes: np.ndarray) -> dict[str, Any]:
-    """Return what a file says of classes."""
-    dtype = classes.dtype
-    name, width = ("str", dtype.itemsize // 4) if dtype.kind == "U" else (dtype.name, 0)
-    return {"dtype": name, "width": width, "values": classes}
 
 
 class MethodState(State):
@@ -199,6 +206,12 @@ class MethodState(State):
     best_epoch: Count
     output: Output
 
+    @classmethod
+    def of(cls, model: Any) -> dict[str, Any]:
+        parts = {"name": type(model).__name__, "settings": model, "fingerprint": model.training_rows_.fingerprint}
+        parts |= {"classes": LabelState.of(model.classes_), "groups": GroupsState.of(model.group_encoder_)}
+        return cls.parts_of(model, **parts)
+
     def build(self, weights: Weights) -> InvariantClassifier:
         """Return the fitted method; memory for weights is taken after they are known to be the network's."""
         shape, names, history = self.input_shape, self.feature_names_in, self.history
@@ -209,7 +222,7 @@ class MethodState(State):
         found = self.best_epoch in [epoch.get("epoch") for epoch in history]
         need(found, f"the best epoch, {self.best_epoch}, is not in the history")
         model = with_settings(*of_today(self.name, self.settings))
-        for name in LEARNT:
+        for name in ("input_shape", "input_dtype", "history", "best_epoch"):
             setattr(model, f"{name}_", getattr(self, name))
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
@@ -229,21 +242,6 @@ class MethodState(State):
                     setattr(module, name, None)
         model.net_ = net.eval().requires_grad_(False)
         return model.set_output(transform=self.output)
-
-
-def method_parts(model: Any) -> dict[str, Any]:
-    """Return what a file says of a fitted method: all but its weights."""
-    return {
-        "kind": "method",
-        "name": type(model).__name__,
-        "settings": model,
-        **{name: getattr(model, f"{name}_") for name in LEARNT},
-        "feature_names_in": getattr(model, "feature_names_in_", None),
-        "classes": label_parts(model.classes_),
-        "groups": group_parts(model.group_encoder_),
-        "fingerprint": model.training_rows_.fingerprint,
-        "output": output_of(model),
-    }
 
 
 def of_today(name: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:

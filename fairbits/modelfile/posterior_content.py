@@ -24,10 +24,6 @@ from fairbits.modelfile.model_content import (
     TableState,
     Weights,
     copy_names,
-    group_parts,
-    label_parts,
-    output_of,
-    table_parts,
 )
 from fairbits.modelfile.sealed_folder import ModelFileError, need
 
@@ -36,19 +32,30 @@ KEPT = {"linear": LogisticRegression, "boosted": HistGradientBoostingClassifier}
 NOT_FINITE = ("inf", "-inf", "nan")  # texts in the file
 
 
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
 class LinearState(State):
     """A fitted LogisticRegression."""
 
     kind: Literal["linear"]
-    names: list[str] | None
+    feature_names_in: list[str] | None
     dtype: Literal["<f4", "<f8"]
     order: Literal["C", "F"]  # in memory: the same sums, to the last bit
     coef: Base64Bytes
     intercept: Base64Bytes
 
+    @classmethod
+    def of(cls, model: Any) -> dict[str, Any]:
+        dtype, order = model.coef_.dtype.newbyteorder("<"), "F" if model.coef_.flags.f_contiguous else "C"
+        coef, intercept = (_text(part.astype(dtype).tobytes(order)) for part in (model.coef_, model.intercept_))
+        parts = {"dtype": dtype.str, "order": order, "coef": coef, "intercept": intercept}
+        return cls.parts_of(model, **parts)
+
     def build(self, classes: np.ndarray, width: int) -> Any:
         """Return a model that tells classes apart by so many columns."""
-        scores = 1 if len(classes) == 2 else len(classes)
+        scores, names = 1 if len(classes) == 2 else len(classes), self.feature_names_in
         coef, intercept = (np.frombuffer(part, self.dtype).copy() for part in (self.coef, self.intercept))
         need(len(intercept) == scores, "a model does not know the classes or groups")
         need(len(coef) == scores * width, f"a model takes {len(coef) // scores} columns, not {width}")
@@ -57,9 +64,9 @@ class LinearState(State):
         model: Any = LogisticRegression(max_iter=1_000)
         model.coef_, model.intercept_ = coef.reshape(scores, width, order=self.order), intercept
         model.classes_, model.n_features_in_ = classes, width
-        if self.names is not None:
-            need(len(self.names) == width, f"{len(self.names)} names of {width} columns")
-            model.feature_names_in_ = np.array(self.names, dtype=object)
+        if names is not None:
+            need(len(names) == width, f"{len(names)} names of {width} columns")
+            model.feature_names_in_ = np.array(names, dtype=object)
         return model
 
 
@@ -67,16 +74,23 @@ class BoostedState(State):
     """A fitted HistGradientBoostingClassifier."""
 
     kind: Literal["boosted"]
-    names: list[str] | None
+    feature_names_in: list[str] | None
     categories: list[list[Scalar | None] | None]  # of each column, null for numbers
     baseline: list[float]
     sizes: list[Size]  # of the trees
     nodes: Base64Bytes
     sets: Base64Bytes
 
+    @classmethod
+    def of(cls, model: Any) -> dict[str, Any]:
+        trees, baseline = trees_of(model), model._baseline_prediction[0]
+        parts = {"categories": categories_of(model), "baseline": baseline, "sizes": trees.sizes}
+        parts |= {"nodes": _text(trees.nodes.tobytes()), "sets": _text(trees.sets.astype("<u4").tobytes())}
+        return cls.parts_of(model, **parts)
+
     def build(self, classes: np.ndarray, width: int) -> Any:
         """Return a model that tells classes apart by so many columns."""
-        columns, names = len(self.categories), self.names
+        columns, names = len(self.categories), self.feature_names_in
         need(len(self.baseline) == (1 if len(classes) == 2 else len(classes)), "a model does not know the classes")
         need(columns == width, f"a model takes {columns} columns, not {width}")
         need(names is None or len(set(names)) == len(names) == width, f"the names of {width} columns are others")
@@ -84,33 +98,45 @@ class BoostedState(State):
         return boosted_model(trees, classes, np.array(self.baseline), self.categories, names)
 
 
-class PairsState(State):
-    """A dict among settings, whose keys need not be texts."""
-
-    keys: list[Scalar]
-    values: list[Scalar]
-
-
 class LearnerState(State):
     name: Annotated[str, Field(max_length=MAX_NAME)]
     sees: Literal["numbers", "levels", "rows"]
     frozen: LabelState | None  # the classes that a frozen classifier knows
-    settings: dict[str, Scalar | list[Scalar | list[Scalar]] | PairsState | None]
+    settings: dict[str, Scalar | list[Scalar | list[Scalar]] | dict[str, Scalar] | None]  # those that are not defaults
     models: Annotated[list[Annotated[LinearState | BoostedState, Field(discriminator="kind")]], Field(min_length=1)]
 
-    def build(self, targets: list[np.ndarray], width: int) -> tuple[Learner, list[Any]]:
-        """Return the learner and its models: of the label by columns, of each column's groups by these and the label.
+    @classmethod
+    def of(cls, learner: Learner, models: list[Any]) -> dict[str, Any]:
+        """Return what a file says of a learner and its models; of their training it keeps nothing."""
+        frozen = isinstance(learner.classifier, FrozenEstimator)
+        classifier = learner.classifier.estimator if frozen else learner.classifier
+        if type(classifier) not in KEPT.values():
+            raise ModelFileError(
+                f"A PosteriorEncoder with a {type(classifier).__name__} cannot be saved: of the classifiers in it, a "
+                "model file keeps scikit-learn's LogisticRegression and HistGradientBoostingClassifier alone.",
+                remedy="Keep such a model by the means of the library that it comes from.",
+            )
+        default = {**type(classifier)().get_params(), "random_state": classifier.random_state}
+        settings = {n: value for n, value in classifier.get_params().items() if repr(value) != repr(default[n])}
+        state = LinearState if isinstance(classifier, LogisticRegression) else BoostedState
+        return {
+            "name": learner.name,
+            "sees": learner.sees,
+            "frozen": LabelState.of(classifier.classes_) if frozen else None,
+            "settings": settings,
+            "models": [state.of(model.estimator if frozen else model) for model in models],
+        }
 
-        Parameters
-        ----------
-        targets : numbers of the labels, and of the groups of each column
-        width : columns that the learner sees
-        """
+    def build(self, targets: list[np.ndarray], width: int) -> tuple[Learner, list[Any]]:
+        """Return the learner and its models: of the label, and of each column's groups, which also see the label."""
         told = len(targets[0]) - 1  # columns of the label
         targets = targets if self.frozen is None else [self.frozen.build()]
         need(len(self.models) == len(targets), f"{len(self.models)} models of {self.name!r}, not {len(targets)}")
         need(len({model.kind for model in self.models}) == 1, f"the models of {self.name!r} are of several kinds")
-        classifier: Any = KEPT[self.models[0].kind](**{name: _setting(value) for name, value in self.settings.items()})
+        settings: dict[str, Any] = {n: float(v) if v in NOT_FINITE else v for n, v in self.settings.items()}
+        if isinstance(weights := settings.get("class_weight"), dict):  # keys are texts in the file
+            settings["class_weight"] = {int(n) if n.isdecimal() else n: weight for n, weight in weights.items()}
+        classifier: Any = KEPT[self.models[0].kind](**settings)
         fitted: list[Any] = []
         for model, target in zip(self.models, targets, strict=True):
             built = model.build(target, width + told if fitted else width)
@@ -118,13 +144,6 @@ class LearnerState(State):
         if self.frozen is not None:
             fitted = [classifier := FrozenEstimator(fitted[0])]
         return Learner(self.name, classifier, self.sees), fitted
-
-
-def _setting(value: Any) -> Any:
-    if isinstance(value, PairsState):
-        need(len(value.keys) == len(value.values), "a setting has more or fewer keys than values")
-        return dict(zip(value.keys, value.values, strict=True))
-    return float(value) if value in NOT_FINITE else value
 
 
 class PosteriorState(State):
@@ -142,6 +161,20 @@ class PosteriorState(State):
     mean: list[float]
     scale: list[Annotated[float, Field(gt=0)]]
     output: Output
+
+    @classmethod
+    def of(cls, model: PosteriorEncoder) -> dict[str, Any]:
+        one = "one" if hasattr(model.estimators, "predict_proba") else "several"
+        return cls.parts_of(
+            model,
+            estimators="default" if isinstance(model.estimators, str) else one,
+            grouping=model.groups,
+            learners=[LearnerState.of(*pair) for pair in zip(model.learners_, model.models_, strict=True)],
+            blends=[LinearState.of(blend) for blend in model.blends_],
+            classes=LabelState.of(model.classes_),
+            table=TableState.of(model.table_encoder_),
+            groups=GroupsState.of(model.group_encoder_),
+        )
 
     def build(self, weights: Weights) -> PosteriorEncoder:
         encoder: Any = PosteriorEncoder(cv=self.cv, columns=self.columns, encode_sensitive=self.encode_sensitive)
@@ -187,70 +220,3 @@ class PosteriorState(State):
         scaled = len(self.mean) == len(self.scale) == n_estimates
         need(scaled, f"the scales are not those of {n_estimates} estimates")
         encoder.mean_, encoder.scale_ = np.array(self.mean), np.array(self.scale)
-
-
-def posterior_parts(model: PosteriorEncoder) -> dict[str, Any]:
-    """Return what a file says of a fitted encoder."""
-    one = "one" if hasattr(model.estimators, "predict_proba") else "several"
-    return {
-        "kind": "posterior",
-        "estimators": "default" if isinstance(model.estimators, str) else one,
-        **{name: getattr(model, name) for name in ("cv", "columns", "encode_sensitive")},
-        "grouping": model.groups,
-        "learners": [_learner_parts(*pair) for pair in zip(model.learners_, model.models_, strict=True)],
-        "blends": [_model_parts(blend) for blend in model.blends_],
-        "classes": label_parts(model.classes_),
-        "table": table_parts(model.table_encoder_),
-        "groups": group_parts(model.group_encoder_),
-        "mean": model.mean_,
-        "scale": model.scale_,
-        "output": output_of(model),
-    }
-
-
-def _learner_parts(learner: Learner, models: list[Any]) -> dict[str, Any]:
-    """Return what a file says of a learner and its models; of their training it keeps nothing."""
-    frozen = isinstance(learner.classifier, FrozenEstimator)
-    classifier = learner.classifier.estimator if frozen else learner.classifier
-    if type(classifier) not in KEPT.values():
-        raise ModelFileError(
-            f"A PosteriorEncoder with a {type(classifier).__name__} cannot be saved: of the classifiers in it, a model "
-            "file keeps scikit-learn's LogisticRegression and HistGradientBoostingClassifier alone.",
-            remedy="Keep such a model by the means of the library that it comes from.",
-        )
-    default, settings = type(classifier)().get_params(), {}
-    for name, value in classifier.get_params().items():
-        if name != "random_state" and repr(value) != repr(default[name]):
-            pairs = {"keys": list(value), "values": list(value.values())} if isinstance(value, dict) else None
-            settings[name] = pairs or value
-    return {
-        "name": learner.name,
-        "sees": learner.sees,
-        "frozen": label_parts(classifier.classes_) if frozen else None,
-        "settings": settings,
-        "models": [_model_parts(model.estimator if frozen else model) for model in models],
-    }
-
-
-def _model_parts(model: Any) -> dict[str, Any]:
-    """Return what a file says of a fitted classifier."""
-    names = getattr(model, "feature_names_in_", None)
-    if isinstance(model, LogisticRegression):
-        kind, order = model.coef_.dtype.newbyteorder("<"), "F" if model.coef_.flags.f_contiguous else "C"
-        coef, intercept = (part.astype(kind).tobytes(order) for part in (model.coef_, model.intercept_))
-        parts = {"dtype": kind.str, "order": order, "coef": _text(coef), "intercept": _text(intercept)}
-        return {"kind": "linear", "names": names, **parts}
-    trees = trees_of(model)
-    return {
-        "kind": "boosted",
-        "names": names,
-        "categories": categories_of(model),
-        "baseline": model._baseline_prediction.ravel(),
-        "sizes": trees.sizes,
-        "nodes": _text(trees.nodes.tobytes()),
-        "sets": _text(trees.sets.astype("<u4").tobytes()),
-    }
-
-
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode()
