@@ -227,7 +227,8 @@ class MethodState(State):
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
         model.n_features_in_, model.n_iter_ = shape[0], history[-1]["epoch"] + 1
-        model.training_rows_, model.has_unlabelled_ = SeenRows(fingerprint=self.fingerprint), False  # training asks
+        model.training_rows_, model.has_unlabelled_ = SeenRows(), False  # training asks for the latter
+        model.training_rows_.fingerprint = self.fingerprint
         model.classes_ = self.classes.build()
         model.group_encoder_ = None if self.groups is None else self.groups.build(weights)
         model.groups_ = [] if model.group_encoder_ is None else model.group_encoder_.names_
