@@ -118,7 +118,7 @@ class SeenRows:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells this table from others; files and pickles set it."""
+        """Equal for tables of the same rows; files and pickles set it."""
         return "" if self.hashes is None else table_fingerprint(self.hashes)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ FIELDS = {"value": "<f8", "num_threshold": "<f8", "feature_idx": "<i4", "left": 
 FIELDS |= {"missing_go_to_left": "u1", "is_leaf": "u1", "is_categorical": "u1"}
 NODE = np.dtype(list(FIELDS.items()))
 SET = np.dtype(("<u4", 8))  # one bit for each of up to 256 categories
-MAX_CATEGORIES, MAX_CELLS = 256, 2**25
+MAX_CATEGORIES, MAX_CELLS = 256, 2**23
 
 
 class Trees(NamedTuple):
@@ -64,13 +64,12 @@ def boosted_model(trees: Trees, classes: np.ndarray, baseline: np.ndarray, categ
     model._encode_y(classes)
     model._loss = model._get_loss(sample_weight=None)
     model._baseline_prediction = baseline.reshape(1, model.n_trees_per_iteration_)
+    categorical = np.zeros(len(categories), bool) if known is None else model._is_categorical_remapped
     model._bin_mapper = _BinMapper()
-    model._bin_mapper.bin_thresholds_ = known
-    model._bin_mapper.is_categorical_ = np.zeros(len(categories), np.uint8)
-    if known is not None:
-        model._bin_mapper.is_categorical_[:] = model._is_categorical_remapped
-    _check(trees, model.n_trees_per_iteration_, model._bin_mapper.is_categorical_ != 0)
-    predictors, step = list(_predictors(trees)), model.n_trees_per_iteration_
+    model._bin_mapper.bin_thresholds_, model._bin_mapper.is_categorical_ = known, categorical.astype(np.uint8)
+    step = model.n_trees_per_iteration_
+    _check(trees, step, categorical)
+    predictors = list(_predictors(trees))
     model._predictors = [predictors[first : first + step] for first in range(0, len(predictors), step)]
     return model
 

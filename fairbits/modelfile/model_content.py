@@ -32,7 +32,6 @@ Count = Annotated[int, Field(ge=0, lt=2**53)]
 Size = Annotated[int, Field(ge=1, lt=2**53)]
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**64)]
 Share = Annotated[float, Field(gt=0, lt=1)]
-Gamma = Annotated[int | float, Field(ge=0, le=1)]
 Scalar = bool | Whole | float | str
 Setting = Scalar | Annotated[list[Size], Field(max_length=256)] | None
 Term = Count | Annotated[float, Field(strict=False, allow_inf_nan=True)]  # "nan" and "inf" are texts in the file

@@ -22,7 +22,7 @@ from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError, InputTypeError, MissingExtraError
 from fairbits.estimators import CodeClassifier, InvariantClassifier
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.posterior_graph import behind_trees, check_exported, posterior_inputs
+from fairbits.modelfile.posterior_graph import behind_trees, posterior_inputs
 from fairbits.storage import replace_file
 
 Encoder = TableEncoder | PosteriorEncoder
@@ -98,11 +98,7 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
             "method of fairbits, alone or behind a TableEncoder or PosteriorEncoder in a pipeline, and no other steps.",
             remedy="Export the last step, model[-1], and apply the other steps yourself.",
         )
-    if isinstance(encoder, PosteriorEncoder):
-        check_exported(encoder)
-    if getattr(encoder, "encode_sensitive", False):
-        problem = "export_onnx does not write encoders that read the sensitive columns (encode_sensitive=True)."
-        raise InputError(problem, remedy="Keep the model by fairbits.save, and compute the codes in Python.")
+    _check_encoder(encoder)
     for library in ("onnx", "onnxscript"):
         if find_spec(library) is None:
             raise MissingExtraError(f"export_onnx uses {library} and", "export")
@@ -113,6 +109,16 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
     for name, content in {**files, "export.json": f"{description}\n".encode()}.items():
         replace_file(folder / name, content)
     return folder
+
+
+def _check_encoder(encoder: Encoder | None) -> None:
+    if isinstance(encoder, PosteriorEncoder) and not isinstance(encoder.estimators, str):
+        problem = "export_onnx writes the default estimators of a PosteriorEncoder alone"
+        remedy = "Fit with estimators='default', or export the last step and compute its inputs in Python."
+        raise InputError(f"{problem}, and this one has classifiers of yours.", remedy=remedy)
+    if encoder is not None and encoder.encode_sensitive:
+        problem = "export_onnx does not write encoders that read the sensitive columns (encode_sensitive=True)."
+        raise InputError(problem, remedy="Keep the model by fairbits.save, and compute the codes in Python.")
 
 
 def _fitted_steps(model: Any) -> list[Any]:

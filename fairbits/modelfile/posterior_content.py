@@ -54,7 +54,7 @@ class LinearState(State):
         return cls.parts_of(model, **parts)
 
     def build(self, classes: np.ndarray, width: int) -> Any:
-        """Return a model that tells classes apart by so many columns."""
+        """Return a model that predicts classes from so many columns."""
         scores, names = 1 if len(classes) == 2 else len(classes), self.feature_names_in
         coef, intercept = (np.frombuffer(part, self.dtype).copy() for part in (self.coef, self.intercept))
         need(len(intercept) == scores, "a model does not know the classes or groups")
@@ -89,7 +89,7 @@ class BoostedState(State):
         return cls.parts_of(model, **parts)
 
     def build(self, classes: np.ndarray, width: int) -> Any:
-        """Return a model that tells classes apart by so many columns."""
+        """Return a model that predicts classes from so many columns."""
         columns, names = len(self.categories), self.feature_names_in
         need(len(self.baseline) == (1 if len(classes) == 2 else len(classes)), "a model does not know the classes")
         need(columns == width, f"a model takes {columns} columns, not {width}")

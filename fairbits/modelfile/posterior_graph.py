@@ -11,22 +11,11 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from fairbits.errors import InputError
 from fairbits.estimators.posterior import SMALLEST, PosteriorEncoder
 from fairbits.modelfile.boosted_trees import categories_of, trees_of
 
 AT_MOST, AMONG = 0, 6  # ONNX's numbers of the tests value <= split and value in set
 NOTHING = -1.0  # no level has this number; onnxruntime refuses an empty set
-
-
-def check_exported(encoder: PosteriorEncoder) -> None:
-    """Raise unless the encoder has the learners that can be exported."""
-    if isinstance(encoder.estimators, str):
-        return
-    raise InputError(
-        "export_onnx writes the default estimators of a PosteriorEncoder alone, and this one has classifiers of yours.",
-        remedy="Fit with estimators='default', or export the last step and compute its inputs in Python.",
-    )
 
 
 def posterior_inputs(encoder: PosteriorEncoder) -> tuple[Callable[[Tensor, Any], Tensor], dict[str, Tensor]]:
