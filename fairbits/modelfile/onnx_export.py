@@ -181,7 +181,7 @@ def _onnx_files(estimator: Any, encoder: PosteriorEncoder | None) -> dict[str, b
         code = _traced(lambda x, scores=None: (net.theta(features(x, scores)) > 0.5).to(torch.uint8), net=net)
     else:
         about["bits"], noise = ONE_DRAW, {"noise": NOISE}
-        inputs = {"x": inputs.pop("x"), "noise": bits, **inputs}
+        inputs = {"x": inputs["x"], "noise": bits, **inputs}  # in this order
         code = _traced(lambda x, u, scores=None: (u < net.theta(features(x, scores))).to(torch.uint8), net=net)
     return {
         "encoder.onnx": _file(as_onnx(code, inputs, "bits", encoder), about | noise),
