@@ -133,6 +133,9 @@ class LearnerState(State):
         targets = targets if self.frozen is None else [self.frozen.build()]
         need(len(self.models) == len(targets), f"{len(self.models)} models of {self.name!r}, not {len(targets)}")
         need(len({model.kind for model in self.models}) == 1, f"the models of {self.name!r} are of several kinds")
+        lists = [known or [] for model in self.models for known in getattr(model, "categories", [])]
+        numbers = all(isinstance(value, float) for known in lists for value in known)
+        need(numbers or self.sees == "rows", f"the levels that {self.name!r} sees are numbers, not texts")
         settings: dict[str, Any] = {n: float(v) if v in NOT_FINITE else v for n, v in self.settings.items()}
         if isinstance(weights := settings.get("class_weight"), dict):  # keys are texts in the file
             settings["class_weight"] = {int(n) if n.isdecimal() else n: weight for n, weight in weights.items()}

@@ -206,8 +206,10 @@ def test_numbers_that_are_no_model(learner, new, said, files, tmp_path):
     [
         ([None] * 7, "a set of categories that there is not"),
         ([None] * 8, "a model takes 8 columns, not 7"),
-        ([list(range(300))] * 7, "cannot have 300 categories"),
-        ([["a", 1.0]] * 7, "not supported|uniformly|strings"),
+        ([list(map(float, range(300)))] * 7, "cannot have 300 categories"),
+        ([["a", "b"]] * 7, "are numbers, not texts"),
+        ([["a", 1.0]] * 7, "are numbers, not texts"),
+        ([[2**64 - 1, -1]] * 7, "are numbers, not texts"),
     ],
 )
 def test_categories_of_other_columns(categories, said, files, tmp_path):
