@@ -171,25 +171,25 @@ def _onnx_files(estimator: Any, encoder: PosteriorEncoder | None) -> dict[str, b
     features, inputs = posterior_inputs(encoder) if encoder else (lambda x, _: x, {"x": rows})
     about = {"fairbits": fairbits.__version__, "method": type(estimator).__name__}
     if not isinstance(estimator, CodeClassifier):
-        whole = _traced(lambda x, scores=None: estimator.probabilities(net, features(x, scores)), net=net)
+        whole = traced(lambda x, scores=None: estimator.probabilities(net, features(x, scores)), net=net)
         model = as_onnx(whole, inputs, "probabilities", encoder)
         return {"model.onnx": _file(model, {**about, "probabilities": FUNCTION_OF_THE_ROW})}
     bits = torch.zeros(3, estimator.code_size)
-    head = _traced(lambda bits: torch.softmax(net.head(bits.float()), -1), head=net.head)
+    head = traced(lambda bits: torch.softmax(net.head(bits.float()), -1), head=net.head)
     if estimator.is_hard:
         about["bits"], noise = HARD_CODE, {}
-        code = _traced(lambda x, scores=None: (net.theta(features(x, scores)) > 0.5).to(torch.uint8), net=net)
+        code = traced(lambda x, scores=None: (net.theta(features(x, scores)) > 0.5).to(torch.uint8), net=net)
     else:
         about["bits"], noise = ONE_DRAW, {"noise": NOISE}
         inputs = {"x": inputs["x"], "noise": bits, **inputs}  # in this order
-        code = _traced(lambda x, u, scores=None: (u < net.theta(features(x, scores))).to(torch.uint8), net=net)
+        code = traced(lambda x, u, scores=None: (u < net.theta(features(x, scores))).to(torch.uint8), net=net)
     return {
         "encoder.onnx": _file(as_onnx(code, inputs, "bits", encoder), about | noise),
         "head.onnx": _file(as_onnx(head, {"bits": bits.to(torch.uint8)}, "probabilities"), about),
     }
 
 
-def _traced(function: Callable[..., Tensor], **parts: nn.Module) -> nn.Module:
+def traced(function: Callable[..., Tensor], **parts: nn.Module) -> nn.Module:
     """Return a function of tensors as a module with the parts of a network that it uses: no others are exported."""
     module: Any = nn.ModuleDict(parts)
     module.forward = function

@@ -30,7 +30,7 @@ from fairbits import (
 from fairbits.datasets import biased_digits
 from fairbits.estimators import CodeClassifier
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.onnx_export import _traced, as_onnx
+from fairbits.modelfile.onnx_export import as_onnx, traced
 from fairbits.modelfile.posterior_graph import posterior_inputs, tree_attributes
 
 onnx, _, onnxruntime = (
@@ -231,7 +231,7 @@ def check_estimates(front, method, folder):
     rows, file = odd_rows(), folder / "encoder.onnx"
     features, inputs = front.transform(rows), inputs_of(front, rows, file)
     function, given = posterior_inputs(front)
-    model = as_onnx(_traced(lambda x, scores=None: function(x, scores)), given, "features", front)
+    model = as_onnx(traced(lambda x, scores=None: function(x, scores)), given, "features", front)
     onnx.checker.check_model(model, full_check=True)
     (folder / "front.onnx").write_bytes(model.SerializeToString())
     found = run(folder / "front.onnx", **inputs)
