@@ -5,8 +5,8 @@ from typing import Annotated
 
 from typer import Option
 
-from fairbits.commands.release_codes import Again, Files, Keep, Person, Reuse
 from fairbits.commands.terminal import AsJson, Encoding, ModelPath, Output, Separator, TablePath, names
+from fairbits.commands.transform import Again, Files, Keep, Person, Reuse
 from fairbits.errors import InputError
 from fairbits.storage import file_errors
 

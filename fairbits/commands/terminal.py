@@ -1,5 +1,9 @@
-"""What the commands share: arguments, exit codes, and progress, on stderr and on a terminal only."""
+"""What the commands share: arguments, exit codes, failures as sentences, and progress, on a terminal only."""
 
+import os
+import sys
+import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
@@ -7,11 +11,17 @@ from glob import escape, glob
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from typer import Argument, Option
+from typer.core import TyperGroup
+
+from fairbits.errors import InputError, InputWarning
+from fairbits.workflow.option_words import worded
 
 BAD_INPUT, NOT_CERTIFIED, CONTRADICTED, BUG, INTERRUPTED, BROKEN_PIPE = 1, 3, 4, 70, 130, 141  # 2 is typer's
+IN_NOTES = ("BinnedSensitiveFeaturesWarning",)  # the commands print these as notes
 ShippedTable = StrEnum("ShippedTable", ["compas", "adult", "bank"])
 
 
@@ -65,3 +75,64 @@ Confidence = Annotated[float, Option(min=0.5, max=0.9999, help="Confidence level
 Separator = Annotated[str | None, Option(help="CSV delimiter.", show_default="detected")]
 Encoding = Annotated[str | None, Option(help="CSV encoding, such as latin-1.", show_default="UTF-8")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+
+
+class Commands(TyperGroup):
+    """The commands: Ctrl-C ends each with a line, a closed pipe with none."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except KeyboardInterrupt:
+            print("\nfairbits: interrupted.", file=sys.stderr)
+            raise SystemExit(INTERRUPTED) from None
+        except BrokenPipeError:  # nobody reads the rest, and Python would complain about it at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(BROKEN_PIPE) from None
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import fairbits
+
+        print(f"fairbits {fairbits.__version__}")
+        raise typer.Exit
+
+
+def options(
+    version: Annotated[
+        bool, Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Turn the rows of a table into a few bits that hide sensitive columns, and bound what they reveal."""
+
+
+def run(app: Callable[[], Any]) -> None:
+    """Run the command line; an error or a warning is a sentence, with --debug what Python prints."""
+    debug = "--debug" in sys.argv
+    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # wherever it stands
+    said: set[str] = set()
+
+    def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        """Print each warning of fairbits once, and none of other packages."""
+        if isinstance(message, InputWarning) and category.__name__ not in IN_NOTES and worded(message) not in said:
+            print(f"Warning: {worded(message)}", file=sys.stderr)
+            said.add(worded(message))
+
+    try:
+        with warnings.catch_warnings():
+            if not debug:
+                warnings.showwarning = show
+            app()
+    except Exception as error:
+        ours, about = isinstance(error, InputError), " ".join(str(error).split())[:300] or "no message"
+        bug = f"unexpected {type(error).__name__}: {about}. This is a bug in fairbits. Please run the command again"
+        if debug:
+            traceback.print_exception(error)
+        else:
+            sentence = worded(error) if ours else f"{bug} with --debug and report what it prints."
+            print(f"fairbits: {sentence}", file=sys.stderr)
+        raise SystemExit(BAD_INPUT if ours else BUG) from None

@@ -1,10 +1,33 @@
-"""`fairbits transform`: a code for every row of a table."""
+"""`fairbits transform`: a code for every row of a table; `fairbits predict` reads and writes by the same `Files`."""
 
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fairbits.commands.release_codes import Again, Files, Keep, Person, Reuse
-from fairbits.commands.terminal import AsJson, Encoding, ModelPath, Output, Separator, TablePath, names
+from typer import Option
+
+from fairbits.commands.terminal import AsJson, Encoding, ModelPath, Output, Separator, TablePath, advancing, names
+from fairbits.errors import InputError
 from fairbits.storage import file_errors
+from fairbits.workflow.option_words import WORDS
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from fairbits.certificate import Released
+
+Keep = Annotated[str | None, Option(help="Columns to copy to the output, comma-separated.")]
+Person = Annotated[
+    str | None,
+    Option(
+        help="Random codes: columns that identify a person, comma-separated. Without them, a person is recognised by "
+        "the values the model reads, and every row of one table is a different person."
+    ),
+]
+Reuse = Annotated[bool, Option("--reuse", help="Random codes: write the same code again for people who have one.")]
+Again = Annotated[bool, Option("--again", help="Random codes: draw new ones; the certificate does not cover them.")]
 
 
 def transform(
@@ -37,3 +60,110 @@ def transform(
             codes = released.codes
         files.write(pd.DataFrame(codes, columns=bits), released)
     files.tell("codes", released, as_json)
+
+
+class Files:
+    """A model, a table to read and one to write: opened, and looked at, before anything is drawn."""
+
+    def __init__(self, model: Path, table: Path, output: Path, keep: Sequence[str] = (), **reading: str | None):
+        import torch
+
+        from fairbits.tables.fitted_model import RowReader, open_model
+        from fairbits.tables.table_file import TableFile, check_output
+
+        if output.exists() and table.exists() and output.samefile(table):
+            raise InputError(f"{output} is the table itself; name another file with -o.")
+        check_output(output)
+        torch.set_num_threads(1)  # on a busy machine threads wait for each other
+        self.model, self.table = open_model(model), TableFile(table, **reading)
+        self.reader, self.output, self.keep = RowReader(self.model, self.table), output, list(keep)
+        self.table.check_columns(keep)
+
+    def check_free(self, columns: Sequence[str]) -> None:
+        """Raise InputError if a column to keep has the name of one to write."""
+        both = sorted(set(columns) & set(self.keep))
+        if both or len(set(self.keep)) < len(self.keep):
+            raise InputError(f"--keep would write the column {(both or self.keep)[0]!r} twice; rename that column.")
+
+    def encoded(self, doing: str, person: Sequence[str] = ()) -> Iterator[Any]:
+        """Yield rows as the method takes them and the columns that identify people, and show how many are done."""
+        with advancing() as show:
+            for X, people in self.reader.pieces(verbatim=person):
+                yield X, people if person else None
+                show(self.reader.rows, None, f"{doing}: {self.reader.rows:,} rows")
+
+    def hard_codes(self, **ledger: Any) -> "np.ndarray":
+        """Return the codes of a model that draws nothing; raise InputError if an option of the ledger was given."""
+        import numpy as np
+
+        given = [f"--{name}" for name, value in ledger.items() if value]
+        if given:
+            problem = f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for random codes."
+            raise InputError(problem, remedy="This model gives a person the same code every time: leave it out.")
+        return np.concatenate([self.model.method.transform(X) for X, _ in self.encoded("computing codes")])
+
+    def draw(self, person: Sequence[str] = (), *, reuse: bool = False, again: bool = False) -> "Released":
+        """Draw random codes of the rows and enter them in the model's ledger."""
+        from fairbits.certificate import Ledger, Release
+        from fairbits.certificate.ledger import LEDGER_NAME
+        from fairbits.certificate.releasing import release_pieces
+
+        if reuse and again:
+            raise InputError("--reuse outputs the same codes, --again draws new ones: pass only one of the two.")
+        repeated = "reuse" if reuse else "again" if again else "refuse"
+        method, draws = self.model.method, 1 if self.model.limit is None else self.model.limit.draws
+        with Ledger(self.model.folder / LEDGER_NAME, method.code_size, person) as ledger:
+            return release_pieces(method, self.encoded("drawing codes", person), ledger, Release(), repeated, draws)
+
+    def write(self, made: "pd.DataFrame", released: "Released | None") -> None:
+        """Write what was made of the rows beside the columns to keep; codes that were drawn count as released."""
+        from fairbits.tables.table_file import write_table
+
+        try:
+            write_table(self.output, self._beside_kept(made))
+        except (OSError, ValueError) as error:
+            if released is None:
+                raise
+            text = WORDS["releases"]["unwritten"].format(output=self.output, error=str(error).rstrip("."))
+            raise OSError(text) from error
+
+    def _beside_kept(self, made: "pd.DataFrame") -> Iterator["pd.DataFrame"]:
+        import pandas as pd
+
+        done = 0
+        for kept in self.table.pieces([], verbatim=self.keep) if self.keep else [made[[]]]:
+            own = made[done : done + len(kept)].reset_index(drop=True)
+            yield pd.concat([kept, own], axis=1)
+            done += len(kept)
+        if done != len(made) or self.table.has_changed():
+            raise InputError(f"{self.table.path} was changed meanwhile.")
+
+    def tell(self, what: str, released: "Released | None", as_json: bool) -> None:
+        """Print what was written, and what the certificate says of it."""
+        record: dict[str, Any] = {"output": str(self.output), "rows": self.reader.rows}
+        words: dict[str, Any] = {"what": what, "kept": ", ".join(self.keep), "model": self.model.folder}
+        if self.model.is_hard:
+            refused = (self.model.record or {}).get("certified") is False
+            record["covered"] = covered = self.model.limit is not None and not refused
+            said: dict[str, Any] = {"computed": True, "covered": covered, "refused": refused, "kept": self.keep}
+        elif released is None:
+            record["covered"] = False
+            promised = self.model.limit is not None and self.model.limit.promised
+            said = {"expected": True, "averaged_but_class": promised, "averaged": not promised}
+        else:
+            counts = ("new", "reused", "again", "most_draws", "alike", "exchangeable", "covered")
+            record |= {name: getattr(released, name) for name in counts}
+            record["certificate_draws"] = released.certified_draws
+            words["who"] = f"{released.again:,} people now have" if released.again else "Some of these people have"
+            words["identical"] = "1 row is" if released.alike == 1 else f"{released.alike:,} rows are"
+            said = {
+                "drawn": True,
+                "reused": released.reused,
+                "exchangeable": released.exchangeable,
+                "not_covered": not released.covered,
+                "alike": released.alike and not released.exchangeable,
+                "kept": self.keep,
+            }
+        record["notes"] = self.reader.notes
+        lines = [WORDS["releases"][name].format(**record, **words) for name, holds in said.items() if holds]
+        print(json.dumps(record) if as_json else "\n".join([*lines, *record["notes"]]))

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import narwhals as nw
@@ -114,11 +115,11 @@ class SeenRows:
 
     hashes: np.ndarray | None = None
     index: np.ndarray | None = None
-    fingerprint: str = ""
 
-    def __post_init__(self) -> None:
-        if self.hashes is not None:
-            self.fingerprint = table_fingerprint(self.hashes)
+    @cached_property
+    def fingerprint(self) -> str:
+        """Equal for tables of the same rows; files and pickles set it."""
+        return "" if self.hashes is None else table_fingerprint(self.hashes)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"fingerprint": self.fingerprint}

@@ -1,4 +1,4 @@
-"""Mixed tables to one matrix of numbers."""
+"""Mixed tables to one matrix of numbers, and matrices as scikit-learn checks them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -261,3 +261,16 @@ def _about(name: str) -> Iterator[None]:
     except (ValueError, TypeError) as error:
         kind = InputTypeError if isinstance(error, TypeError) else InputError
         raise kind(f"Column {name!r} cannot be encoded: {str(error).rstrip('.')}.") from error
+
+
+def read_numbers(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """Return X, or X and y, as scikit-learn validates them: rows as float32, images as bytes or float32."""
+    images = getattr(X, "ndim", 2) == 4
+    dtype = X.dtype if images and X.dtype == np.uint8 else np.float32
+    try:
+        return validate_data(estimator, X, y, dtype=dtype, allow_nd=images, **options)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        remedy = f"Encode it first, for example make_pipeline(TableEncoder(), {type(estimator).__name__}())."
+        raise InputError(f"X holds text ({error}).", remedy=remedy) from None

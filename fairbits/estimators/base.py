@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from fairbits.encoding import GroupEncoder, take_rows
+from fairbits.encoding.table_encoder import read_numbers
 from fairbits.errors import InputWarning
 from fairbits.estimators.fitting import fit_stack
-from fairbits.estimators.inputs import read_numbers
 from fairbits.information import weigh_groups
 from fairbits.nn import Inputs
 from fairbits.settings import layer_sizes, setting, tunable

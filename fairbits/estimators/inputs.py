@@ -10,10 +10,18 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, column_or_1d
 
-from fairbits.encoding import BinnedSensitiveFeaturesWarning, GroupEncoder, SeenRows, sensitive_columns
-from fairbits.encoding.recognition import index_hashes, row_hashes, sensitive_in_table
+from fairbits.encoding import (
+    BinnedSensitiveFeaturesWarning,
+    GroupEncoder,
+    SeenRows,
+    index_hashes,
+    row_hashes,
+    sensitive_columns,
+    sensitive_in_table,
+)
+from fairbits.encoding.table_encoder import read_numbers
 from fairbits.errors import InputError, InputWarning
 
 MAX_REPEATS = 10  # whole-number weights become copies of rows up to this many times the table
@@ -87,19 +95,6 @@ def read_table(
     order = canonical_order(X[source], number, s[place], weight)
     kept, marks = source[order], (row_hashes(X), index_hashes(original))
     return Table(X[kept], number[order], s[place[order]], weight[order], kept, classes, encoder, *marks)
-
-
-def read_numbers(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Return X, or X and y, as scikit-learn validates them: rows as float32, images as bytes or float32."""
-    images = getattr(X, "ndim", 2) == 4
-    dtype = X.dtype if images and X.dtype == np.uint8 else np.float32
-    try:
-        return validate_data(estimator, X, y, dtype=dtype, allow_nd=images, **options)
-    except ValueError as error:
-        if "could not convert string" not in str(error):
-            raise
-        remedy = f"Encode it first, for example make_pipeline(TableEncoder(), {type(estimator).__name__}())."
-        raise InputError(f"X holds text ({error}).", remedy=remedy) from None
 
 
 def read_labels(estimator: Any, y: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ by the objects that have them.
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -20,31 +20,23 @@ from fairbits.encoding import GroupEncoder, SeenRows, TableEncoder
 from fairbits.encoding.columns import Feature
 from fairbits.encoding.group_encoder import SensitiveColumn
 from fairbits.estimators import InvariantClassifier, Schedule
-from fairbits.modelfile.sealed_folder import need
+from fairbits.modelfile.sealed_folder import ModelFileError, need
 from fairbits.settings import check_settings
 
 MAX_TEXT = 2**25  # characters of all names that are made of other names: a long one times many
 NOT_KEPT = {"device", "random_state", "verbose"}  # settings of this machine and session; a seed would undo the noise
 PARTS: dict[str, Any] = {"schedule": Schedule, "groups": GroupEncoder}  # settings that are objects
 RETIRED = ("unlabelled", "prior_correction", "leakage_rows")  # settings of version 0.1
-LEARNT = ("input_shape", "input_dtype", "history", "best_epoch")  # attributes of a fitted method
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Size = Annotated[int, Field(ge=1, lt=2**53)]
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**64)]
 Share = Annotated[float, Field(gt=0, lt=1)]
-Gamma = Annotated[int | float, Field(ge=0, le=1)]
 Scalar = bool | Whole | float | str
 Setting = Scalar | Annotated[list[Size], Field(max_length=256)] | None
 Term = Count | Annotated[float, Field(strict=False, allow_inf_nan=True)]  # "nan" and "inf" are texts in the file
 Output = Literal["default", "pandas", "polars"] | None  # of scikit-learn's set_output
-
-
-class OtherFiles(NamedTuple):
-    """What a model has beside model.json, read when a part of it asks for its own."""
-
-    weights: Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # from tensors without numbers to those of the file
-    models: Callable[[], Any]  # those of scikit-learn
+Weights = Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # from tensors without numbers to those of the file
 
 
 def known_method(name: str) -> Any:
@@ -60,10 +52,43 @@ def method_of(model: Any) -> Any:
     return model if type(model) is known_method(type(model).__name__) else None
 
 
+def copy_names(source: Any, model: Any) -> None:
+    """Give a model the columns that another one was fitted to."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(source, name):
+            setattr(model, name, getattr(source, name))
+
+
+def plain(value: Any) -> Any:
+    """Return Python's own numbers, texts, lists and dicts for those of numpy, tuples and dataclasses.
+
+    >>> plain({"sizes": (np.int64(3), 4), "rate": np.float64(0.5), "loss": math.nan})
+    {'sizes': [3, 4], 'rate': 0.5, 'loss': 'nan'}
+    """
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name not in NOT_KEPT}
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return [plain(item) for item in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is not None and not isinstance(value, (bool, int, float, str)):
+        raise ModelFileError(f"A model file holds numbers, texts and truth values, but not {str(value)[:80]!r}.")
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 class State(BaseModel):
     """A part of the file: no other keys, no other types, finite numbers; dataclasses within it are held to the same."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def parts_of(cls, model: Any, **parts: Any) -> dict[str, Any]:
+        """Return what a file says of a fitted model: these parts, and attributes that have names of other fields."""
+        parts["kind"] = get_args(cls.model_fields["kind"].annotation)[0]
+        parts["output"] = getattr(model, "_sklearn_output_config", {}).get("transform")
+        found = ((name, getattr(model, f"{name}_", getattr(model, name, None))) for name in cls.model_fields)
+        return {name: parts.get(name, value) for name, value in found}
 
 
 class GroupsState(State):
@@ -73,7 +98,11 @@ class GroupsState(State):
     cells: list[Count] | None
     sizes: list[list[Count]]
 
-    def build(self, _: OtherFiles) -> GroupEncoder:
+    @classmethod
+    def of(cls, encoder: GroupEncoder | None) -> dict[str, Any] | None:
+        return None if encoder is None else cls.parts_of(encoder, parameters=encoder)
+
+    def build(self, _: Weights) -> GroupEncoder:
         shape, cells = [len(level.labels) for level in self.levels], self.cells
         need(len({level.name for level in self.levels}) == len(shape), "two sensitive columns have the same name")
         for level, n in zip(self.levels, shape, strict=True):
@@ -110,7 +139,12 @@ class TableState(State):
     groups: GroupsState | None = None  # among the inputs
     output: Output
 
-    def build(self, files: OtherFiles) -> TableEncoder:
+    @classmethod
+    def of(cls, encoder: TableEncoder) -> dict[str, Any]:
+        parameters = {**encoder.get_params(), "dtype": np.dtype(encoder.dtype).name}
+        return cls.parts_of(encoder, parameters=parameters, groups=GroupsState.of(encoder.group_encoder_))
+
+    def build(self, weights: Weights) -> TableEncoder:
         need(self.parameters.get("dtype") in ("float32", "float64"), "the dtype is neither float32 nor float64")
         names, features = self.feature_names_in, self.features
         names = [f"x{i}" for i in range(len(features))] if names is None else names
@@ -125,7 +159,7 @@ class TableState(State):
         encoder: Any = TableEncoder(**{**self.parameters, "dtype": getattr(np, str(self.parameters["dtype"]))})
         check_settings(encoder)
         encoder.features_, encoder.dropped_, encoder.n_features_in_ = features, self.dropped, len(features)
-        encoder.group_encoder_ = None if self.groups is None else self.groups.build(files)
+        encoder.group_encoder_ = None if self.groups is None else self.groups.build(weights)
         found = None if self.groups is None else self.groups.parameters.groups
         known = found == ("each" if encoder.encode_sensitive else None)
         need(known, "groups='each' are for encode_sensitive=True, and needed there")
@@ -141,6 +175,12 @@ class LabelState(State):
     dtype: Annotated[str, Field(pattern=r"^(bool|u?int(8|16|32|64)|float(16|32|64)|str|object)$")]
     width: Annotated[int, Field(ge=0, le=2**16)]  # characters of a "str"
     values: Annotated[list[Scalar], Field(min_length=2)]
+
+    @classmethod
+    def of(cls, classes: np.ndarray) -> dict[str, Any]:
+        dtype = classes.dtype
+        name, width = ("str", dtype.itemsize // 4) if dtype.kind == "U" else (dtype.name, 0)
+        return {"dtype": name, "width": width, "values": classes}
 
     def build(self) -> np.ndarray:
         n, labels = len(self.values), f"the labels {str(self.values)[:80]}"
@@ -165,7 +205,13 @@ class MethodState(State):
     best_epoch: Count
     output: Output
 
-    def build(self, files: OtherFiles) -> InvariantClassifier:
+    @classmethod
+    def of(cls, model: Any) -> dict[str, Any]:
+        parts = {"name": type(model).__name__, "settings": model, "fingerprint": model.training_rows_.fingerprint}
+        parts |= {"classes": LabelState.of(model.classes_), "groups": GroupsState.of(model.group_encoder_)}
+        return cls.parts_of(model, **parts)
+
+    def build(self, weights: Weights) -> InvariantClassifier:
         """Return the fitted method; memory for weights is taken after they are known to be the network's."""
         shape, names, history = self.input_shape, self.feature_names_in, self.history
         need(len(shape) in (1, 3), f"input_shape {shape[:9]} is neither that of a row nor that of an image")
@@ -175,20 +221,21 @@ class MethodState(State):
         found = self.best_epoch in [epoch.get("epoch") for epoch in history]
         need(found, f"the best epoch, {self.best_epoch}, is not in the history")
         model = with_settings(*of_today(self.name, self.settings))
-        for name in LEARNT:
+        for name in ("input_shape", "input_dtype", "history", "best_epoch"):
             setattr(model, f"{name}_", getattr(self, name))
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
         model.n_features_in_, model.n_iter_ = shape[0], history[-1]["epoch"] + 1
-        model.training_rows_, model.has_unlabelled_ = SeenRows(fingerprint=self.fingerprint), False  # training asks
+        model.training_rows_, model.has_unlabelled_ = SeenRows(), False  # training asks for the latter
+        model.training_rows_.fingerprint = self.fingerprint
         model.classes_ = self.classes.build()
-        model.group_encoder_ = None if self.groups is None else self.groups.build(files)
+        model.group_encoder_ = None if self.groups is None else self.groups.build(weights)
         model.groups_ = [] if model.group_encoder_ is None else model.group_encoder_.names_
         columns, classes = len(model.groups_), len(model.classes_)  # training may keep a part of the network for each
         need(columns * classes <= 2**15, f"{classes} classes and {columns} columns are too many")
         with torch.device("meta"):  # shapes alone
             net = model.build(shape[0] if len(shape) == 1 else shape, classes)
-        net.load_state_dict(files.weights(net.state_dict()), strict=True, assign=True)
+        net.load_state_dict(weights(net.state_dict()), strict=True, assign=True)
         for module in net.modules():
             for name, buffer in module.named_buffers(recurse=False):
                 if buffer.is_meta:  # only training needs it

@@ -22,7 +22,7 @@ from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError, InputTypeError, MissingExtraError
 from fairbits.estimators import CodeClassifier, InvariantClassifier
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.posterior_graph import check_exported, estimates_model
+from fairbits.modelfile.posterior_graph import behind_trees, posterior_inputs
 from fairbits.storage import replace_file
 
 Encoder = TableEncoder | PosteriorEncoder
@@ -98,11 +98,7 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
             "method of fairbits, alone or behind a TableEncoder or PosteriorEncoder in a pipeline, and no other steps.",
             remedy="Export the last step, model[-1], and apply the other steps yourself.",
         )
-    if isinstance(encoder, PosteriorEncoder):
-        check_exported(encoder)
-    if getattr(encoder, "encode_sensitive", False):
-        problem = "export_onnx does not write encoders that read the sensitive columns (encode_sensitive=True)."
-        raise InputError(problem, remedy="Keep the model by fairbits.save, and compute the codes in Python.")
+    _check_encoder(encoder)
     for library in ("onnx", "onnxscript"):
         if find_spec(library) is None:
             raise MissingExtraError(f"export_onnx uses {library} and", "export")
@@ -113,6 +109,16 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
     for name, content in {**files, "export.json": f"{description}\n".encode()}.items():
         replace_file(folder / name, content)
     return folder
+
+
+def _check_encoder(encoder: Encoder | None) -> None:
+    if isinstance(encoder, PosteriorEncoder) and not isinstance(encoder.estimators, str):
+        problem = "export_onnx writes the default estimators of a PosteriorEncoder alone"
+        remedy = "Fit with estimators='default', or export the last step and compute its inputs in Python."
+        raise InputError(f"{problem}, and this one has classifiers of yours.", remedy=remedy)
+    if encoder is not None and encoder.encode_sensitive:
+        problem = "export_onnx does not write encoders that read the sensitive columns (encode_sensitive=True)."
+        raise InputError(problem, remedy="Keep the model by fairbits.save, and compute the codes in Python.")
 
 
 def _fitted_steps(model: Any) -> list[Any]:
@@ -162,47 +168,36 @@ def _onnx_files(estimator: Any, encoder: PosteriorEncoder | None) -> dict[str, b
     net: Any = copy.deepcopy(estimator.net_).cpu()
     # Three rows to trace with: torch may take a single row for a constant.
     rows = torch.zeros(3, *estimator.input_shape_, dtype=getattr(torch, estimator.input_dtype_))
-    inputs = {"x" if encoder is None else "features": rows}
+    features, inputs = posterior_inputs(encoder) if encoder else (lambda x, _: x, {"x": rows})
     about = {"fairbits": fairbits.__version__, "method": type(estimator).__name__}
     if not isinstance(estimator, CodeClassifier):
-        whole = _traced(lambda x: estimator.probabilities(net, x), net=net)
-        model = _behind(encoder, _onnx(whole, inputs, "probabilities"))
+        whole = traced(lambda x, scores=None: estimator.probabilities(net, features(x, scores)), net=net)
+        model = as_onnx(whole, inputs, "probabilities", encoder)
         return {"model.onnx": _file(model, {**about, "probabilities": FUNCTION_OF_THE_ROW})}
     bits = torch.zeros(3, estimator.code_size)
-    head = _traced(lambda bits: torch.softmax(net.head(bits.float()), -1), head=net.head)
+    head = traced(lambda bits: torch.softmax(net.head(bits.float()), -1), head=net.head)
     if estimator.is_hard:
         about["bits"], noise = HARD_CODE, {}
-        code = _traced(lambda x: (net.theta(x) > 0.5).to(torch.uint8), net=net)
+        code = traced(lambda x, scores=None: (net.theta(features(x, scores)) > 0.5).to(torch.uint8), net=net)
     else:
         about["bits"], noise = ONE_DRAW, {"noise": NOISE}
-        inputs["noise"] = bits
-        code = _traced(lambda x, noise: (noise < net.theta(x)).to(torch.uint8), net=net)
+        inputs = {"x": inputs["x"], "noise": bits, **inputs}  # in this order
+        code = traced(lambda x, u, scores=None: (u < net.theta(features(x, scores))).to(torch.uint8), net=net)
     return {
-        "encoder.onnx": _file(_behind(encoder, _onnx(code, inputs, "bits")), about | noise),
-        "head.onnx": _file(_onnx(head, {"bits": bits.to(torch.uint8)}, "probabilities"), about),
+        "encoder.onnx": _file(as_onnx(code, inputs, "bits", encoder), about | noise),
+        "head.onnx": _file(as_onnx(head, {"bits": bits.to(torch.uint8)}, "probabilities"), about),
     }
 
 
-def _behind(encoder: PosteriorEncoder | None, network: Any) -> Any:
-    """Return the model of a network that takes the features of an encoder, if there is one, with it in front."""
-    if encoder is None:
-        return network
-    import onnx
-
-    versions = {"ir_version": network.ir_version, "opset_version": OPSET}
-    front = estimates_model(encoder, "estimated", **versions)
-    return onnx.compose.merge_models(front, network, io_map=[("estimated", "features")])
-
-
-def _traced(function: Callable[..., Tensor], **parts: nn.Module) -> nn.Module:
+def traced(function: Callable[..., Tensor], **parts: nn.Module) -> nn.Module:
     """Return a function of tensors as a module with the parts of a network that it uses: no others are exported."""
     module: Any = nn.ModuleDict(parts)
     module.forward = function
     return module.eval()
 
 
-def _onnx(module: nn.Module, inputs: dict[str, Tensor], output: str) -> Any:
-    """Return a module as an ONNX model for any number of rows."""
+def as_onnx(module: nn.Module, inputs: dict[str, Tensor], output: str, encoder: PosteriorEncoder | None = None) -> Any:
+    """Return a module as an ONNX model for any number of rows, behind the trees of an encoder if it takes scores."""
     rows = torch.export.Dim("n")
     options: dict[str, Any] = {"opset_version": OPSET, "dynamo": True, "verbose": False}
     options |= {"input_names": list(inputs), "output_names": [output]}
@@ -219,7 +214,7 @@ def _onnx(module: nn.Module, inputs: dict[str, Tensor], output: str) -> Any:
             where = "somewhere the network turns the number of rows into a plain number"
             problem = f"The file would take {dimension.dim_value} rows and no other number: {where}."
             raise InputError(problem, remedy="Write x.shape[0] there, not len(x).")
-    return proto
+    return behind_trees(encoder, proto) if encoder and "scores" in inputs else proto
 
 
 def _file(model: Any, about: dict[str, str]) -> bytes:

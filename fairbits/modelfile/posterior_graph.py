@@ -1,181 +1,136 @@
-"""The estimates of a PosteriorEncoder as an ONNX graph that computes in double precision, as scikit-learn does."""
+"""The estimates of a PosteriorEncoder for ONNX, in double precision as scikit-learn computes them.
 
+Trees become nodes of an ONNX graph, which gives their scores; torch exports everything else.
+"""
+
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.linear_model import LogisticRegression
+from torch import Tensor
 
-import fairbits
-from fairbits.errors import InputError
 from fairbits.estimators.learners import SMALLEST
 from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.modelfile.boosted_trees import categories_of, trees_of
 
 AT_MOST, AMONG = 0, 6  # ONNX's numbers of the tests value <= split and value in set
 NOTHING = -1.0  # no level has this number; onnxruntime refuses an empty set
 
 
-def check_exported(encoder: PosteriorEncoder) -> None:
-    """Raise unless the encoder has the learners that become a graph."""
-    if isinstance(encoder.estimators, str):
-        return
-    raise InputError(
-        "export_onnx writes the default estimators of a PosteriorEncoder alone, and this one has classifiers of yours.",
-        remedy="Fit with estimators='default', or export the last step and compute its inputs in Python.",
-    )
+def posterior_inputs(encoder: PosteriorEncoder) -> tuple[Callable[[Tensor, Any], Tensor], dict[str, Tensor]]:
+    """Return the function from encoded columns and the scores of trees to features, and three rows of what it takes."""
+    mean, scale = torch.from_numpy(encoder.mean_), torch.from_numpy(encoder.scale_)
+    models = [[_weight_and_bias(model, row) for row in told] for model, told in _told(encoder)]
+
+    def features(x: Tensor, scores: Any) -> Tensor:
+        parts, place = [], 0
+        for model in models:
+            ratios = []
+            for weight, bias in model:
+                if weight is None:
+                    score = scores[:, place : place + len(bias)]
+                    place += len(bias)
+                else:
+                    score = x.double() @ weight
+                ratios.append(_log_ratios(score + bias))
+            parts.append(torch.stack(ratios, -1).flatten(1))  # by class or group, then by label
+        scaled = ((torch.cat(parts, 1) - mean) / scale).float()
+        return torch.cat([scaled, x], 1) if encoder.columns else scaled
+
+    inputs = {"x": torch.zeros(3, len(encoder.table_encoder_.get_feature_names_out()))}
+    n_scores = sum(len(bias) for model in models for weight, bias in model if weight is None)
+    if n_scores:
+        inputs["scores"] = torch.zeros(3, n_scores, dtype=torch.float64)
+    return features, inputs
 
 
-def estimates_model(encoder: PosteriorEncoder, features: str, **versions: int) -> Any:
-    """Return an ONNX model from x, the encoded columns, and levels, where trees read them, to the encoder's features.
+def _told(encoder: Any) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield all models, each with the columns that it sees beside a row: none, or those of every label in turn."""
+    labels = np.eye(len(encoder.classes_))[:, 1:]
+    for of_label, *of_groups in encoder.models_:
+        yield of_label, labels[:1, :0]
+        yield from ((model, labels) for model in of_groups)
 
-    Parameters
-    ----------
-    encoder : fitted, with the default estimators
-    features : the name of the output
-    versions : of the model's IR and of the operators
-    """
+
+def _weight_and_bias(model: Any, told: np.ndarray) -> tuple[Tensor | None, Tensor]:
+    """Return what turns a row into scores, given the columns beside it; trees have no weight."""
+    if not isinstance(model, LogisticRegression):
+        return None, torch.from_numpy(model._baseline_prediction[0])
+    weight, beside = np.split(model.coef_.astype(np.float64), [model.n_features_in_ - len(told)], axis=1)
+    return torch.from_numpy(weight.T.copy()), torch.from_numpy(model.intercept_ + beside @ told)
+
+
+def _log_ratios(score: Tensor) -> Tensor:
+    """Return log p - log p of the first class, of every other one; two classes have one score."""
+    p = torch.softmax(score, 1) if score.shape[1] > 1 else torch.sigmoid(torch.cat([-score, score], 1))
+    logs = p.clamp(min=SMALLEST).log()
+    return logs[:, 1:] - logs[:, :1]
+
+
+def behind_trees(encoder: PosteriorEncoder, network: Any) -> Any:
+    """Return the ONNX model of a network that takes scores of trees with the trees in front, which take levels."""
     import onnx
 
-    graph = _Graph()
-    widths = {"x": len(encoder.table_encoder_.get_feature_names_out())}
-    views = {"numbers": graph.add("Cast", "x", to=onnx.TensorProto.DOUBLE), "levels": "levels"}
-    if any(learner.sees == "levels" for learner in encoder.learners_):
-        widths["levels"] = sum(feature is not None for feature in encoder.table_encoder_.features_)
-    parts: list[str] = []
-    for learner, models in zip(encoder.learners_, encoder.models_, strict=True):
-        parts += graph.log_ratios(models, views[learner.sees], len(encoder.classes_))
-    centred = graph.add("Sub", graph.add("Concat", *parts, axis=1), graph.constant(encoder.mean_))
-    scaled = graph.add("Cast", graph.add("Div", centred, graph.constant(encoder.scale_)), to=onnx.TensorProto.FLOAT)
-    last = [scaled, "x"] if encoder.columns else [scaled]
-    graph.nodes.append(onnx.helper.make_node("Concat", last, [features], axis=1))
-    kinds = {"x": onnx.TensorProto.FLOAT, "levels": onnx.TensorProto.DOUBLE}
-    inputs = [onnx.helper.make_tensor_value_info(name, kinds[name], ["n", width]) for name, width in widths.items()]
-    n_features = len(encoder.get_feature_names_out())
-    output = onnx.helper.make_tensor_value_info(features, onnx.TensorProto.FLOAT, ["n", n_features])
-    whole = onnx.helper.make_graph(graph.nodes, "posterior", inputs, [output], graph.constants)
-    opsets = [("", versions["opset_version"]), ("ai.onnx.ml", 5)]
-    return onnx.helper.make_model(
-        whole,
-        ir_version=versions["ir_version"],
-        opset_imports=[onnx.helper.make_opsetid(*opset) for opset in opsets],
-        producer_name="fairbits",
-        producer_version=fairbits.__version__,
-    )
+    pairs = [(model, row) for model, told in _told(encoder) for row in told]
+    boosted = [(model, row) for model, row in pairs if not isinstance(model, LogisticRegression)]
+    names = [f"trees_{number}" for number in range(len(boosted))]
+    nodes = [
+        onnx.helper.make_node("TreeEnsemble", ["levels"], [name], domain="ai.onnx.ml", **tree_attributes(model, row))
+        for name, (model, row) in zip(names, boosted, strict=True)
+    ]
+    nodes.append(onnx.helper.make_node("Concat", names, ["tree_scores"], axis=1))
+    n_levels = sum(feature is not None for feature in encoder.table_encoder_.features_)
+    widths = {"levels": n_levels, "tree_scores": sum(model.n_trees_per_iteration_ for model, _ in boosted)}
+    ends = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.DOUBLE, ["n", w]) for n, w in widths.items()]
+    graph = onnx.helper.make_graph(nodes, "trees", ends[:1], ends[1:])
+    opsets = [*network.opset_import, onnx.helper.make_opsetid("ai.onnx.ml", 5)]
+    trees = onnx.helper.make_model(graph, ir_version=network.ir_version, opset_imports=opsets)
+    return onnx.compose.merge_models(trees, network, io_map=[("tree_scores", "scores")])
 
 
-class _Graph:
-    """Nodes and constants of a graph; what a node returns is called by a number of its own."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-
-    def constant(self, values: Any) -> str:
-        import onnx
-
-        name = f"constant_{len(self.constants)}"
-        self.constants.append(onnx.numpy_helper.from_array(np.asarray(values), name))
-        return name
-
-    def add(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        import onnx
-
-        name = f"estimate_{len(self.nodes)}"
-        self.nodes.append(onnx.helper.make_node(kind, inputs, [name], domain=domain, **attributes))
-        return name
-
-    def log_ratios(self, models: list[Any], view: str, n_classes: int) -> list[str]:
-        """Add what `PosteriorEncoder` computes of one learner: of the classes, then of groups given each label."""
-        of_label, *of_groups = models
-        parts = [self.ratios(of_label, view)]
-        last = self.constant(np.array([2]))
-        for model in of_groups:
-            told = [self.beside(view, row[1:]) for row in np.eye(n_classes)]
-            each = [self.add("Unsqueeze", self.ratios(model, rows), last) for rows in told]
-            parts.append(self.add("Flatten", self.add("Concat", *each, axis=2), axis=1))  # by group, then by label
-        return parts
-
-    def beside(self, view: str, values: np.ndarray) -> str:
-        """Add the same values beside every row."""
-        rows = self.add("Concat", self.add("Shape", view, start=0, end=1), self.constant(np.array([1])), axis=0)
-        return self.add("Concat", view, self.add("Expand", self.constant(values[None, :]), rows), axis=1)
-
-    def ratios(self, model: Any, view: str) -> str:
-        """Add log p - log p of the first class, of every other one."""
-        score = self.linear(model, view) if isinstance(model, LogisticRegression) else self.trees(model, view)
-        if len(model.classes_) == 2:
-            first, others = self.add("Sigmoid", self.add("Neg", score)), self.add("Sigmoid", score)
-        else:
-            probabilities = self.add("Softmax", score, axis=1)
-            sizes = self.constant(np.array([1, len(model.classes_) - 1]))
-            first, others = (f"{probabilities}_{part}" for part in ("first", "others"))
-            self.add_split(probabilities, sizes, [first, others])
-        floor = self.constant(np.float64(SMALLEST))
-        logs = [self.add("Log", self.add("Max", part, floor)) for part in (others, first)]
-        return self.add("Sub", *logs)
-
-    def add_split(self, values: str, sizes: str, names: list[str]) -> None:
-        import onnx
-
-        self.nodes.append(onnx.helper.make_node("Split", [values, sizes], names, axis=1))
-
-    def linear(self, model: Any, view: str) -> str:
-        product = self.add("MatMul", view, self.constant(model.coef_.T.astype(np.float64)))
-        return self.add("Add", product, self.constant(model.intercept_.astype(np.float64)))
-
-    def trees(self, model: Any, view: str) -> str:
-        """Add boosted trees: the sum of their leaves for every class."""
-        found = tree_attributes(model)
-        total = self.add("TreeEnsemble", view, domain="ai.onnx.ml", **found)
-        return self.add("Add", total, self.constant(model._baseline_prediction.reshape(1, -1)))
-
-
-def tree_attributes(model: Any) -> dict[str, Any]:
-    """Return the attributes of ONNX's TreeEnsemble for scikit-learn's boosted trees, which have no public form."""
+def tree_attributes(model: Any, told: Any = ()) -> dict[str, Any]:
+    """Return the attributes of ONNX's TreeEnsemble for boosted trees, given the values of their last columns."""
     import onnx
 
-    order, known = np.arange(model.n_features_in_), []
-    if model._preprocessor is not None:  # it puts the categories first
-        order = np.concatenate([np.flatnonzero(model.is_categorical_), np.flatnonzero(~model.is_categorical_)])
-        known = model._preprocessor.named_transformers_["encoder"].categories_
-    nodes: dict[str, list[Any]] = {name: [] for name in ("modes", "splits", "featureids", "missing_value_tracks_true")}
-    nodes |= {f"{side}{what}": [] for side in ("true", "false") for what in ("nodeids", "leafs")}
-    sets: list[float] = []
-    weights: list[float] = []
-    targets: list[int] = []
-    roots: list[int] = []
-    for target, tree in ((k, tree) for trees in model._predictors for k, tree in enumerate(trees)):
-        leaf = tree.nodes["is_leaf"] != 0
-        inner = leaf if leaf.all() else ~leaf  # a tree of one leaf gets a node whose branches both end there
-        place = np.where(leaf, len(weights) + np.cumsum(leaf) - 1, len(nodes["modes"]) + np.cumsum(inner) - 1)
-        roots.append(len(nodes["modes"]))
-        for node in tree.nodes[inner]:
-            column = int(node["feature_idx"])
-            among = bool(node["is_categorical"])
-            nodes["modes"].append(AMONG if among else AT_MOST)
-            nodes["splits"].append(0.0 if among else float(node["num_threshold"]))
-            nodes["featureids"].append(int(order[column]))
-            nodes["missing_value_tracks_true"].append(int(node["missing_go_to_left"]))
-            if among:
-                sets += [*_members(tree.raw_left_cat_bitsets[node["bitset_idx"]], known[column]), np.nan]
-            for side, child in (("true", node["left"]), ("false", node["right"])):
-                nodes[f"{side}nodeids"].append(int(place[child]))
-                nodes[f"{side}leafs"].append(int(leaf[child]))
-        weights += tree.nodes["value"][leaf].tolist()
-        targets += [target] * int(leaf.sum())
-    tensors = {"nodes_modes": np.array(nodes.pop("modes"), np.uint8), "nodes_splits": np.array(nodes.pop("splits"))}
-    tensors |= {"leaf_weights": np.array(weights), **({"membership_values": np.array(sets)} if sets else {})}
+    trees, known = trees_of(model), categories_of(model)
+    order = np.argsort([categories is None for categories in known], kind="stable")  # trees see categories first
+    leaf = trees.nodes["is_leaf"] != 0
+    inner = ~leaf
+    inner[trees.roots] = True  # a tree of one leaf gets a node whose branches both end there
+    place = np.where(leaf, np.cumsum(leaf), np.cumsum(inner)) - 1  # leaves and other nodes are numbered apart
+    splits = trees.nodes[inner]
+    column, by_set, threshold = order[splits["feature_idx"]], splits["is_categorical"] != 0, splits["num_threshold"]
+    values = np.array([*[np.nan] * (len(order) - len(told)), *told])[column]
+    fixed, to_left = ~np.isnan(values), values <= threshold  # a split by a value that is told goes to one side
+    threshold = np.where(fixed, np.where(to_left, np.inf, -np.inf), np.where(by_set, 0.0, threshold))
+    tensors = {"nodes_modes": np.where(by_set, AMONG, AT_MOST).astype(np.uint8), "nodes_splits": threshold}
+    tensors |= {"leaf_weights": trees.nodes["value"][leaf]}
+    if by_set.any():
+        tensors["membership_values"] = _members([known[place] for place in column[by_set]], trees.sets)
+    numbers = {
+        "tree_roots": (np.cumsum(inner) - 1)[trees.roots],
+        "leaf_targetids": np.repeat(np.arange(len(trees.sizes)) % model.n_trees_per_iteration_, trees.sizes)[leaf],
+        "nodes_featureids": np.where(fixed, 0, column),
+        "nodes_missing_value_tracks_true": np.where(fixed, to_left, splits["missing_go_to_left"]),
+    }
+    for side, branch in (("true", "left"), ("false", "right")):
+        child = (np.repeat(trees.roots, trees.sizes) + trees.nodes[branch])[inner]
+        numbers |= {f"nodes_{side}nodeids": place[child], f"nodes_{side}leafs": leaf[child].astype(int)}
     return {
-        **{name: onnx.numpy_helper.from_array(values, name) for name, values in tensors.items()},
-        **{f"nodes_{name}": values for name, values in nodes.items()},
-        "leaf_targetids": targets,
-        "tree_roots": roots,
+        **{name: onnx.numpy_helper.from_array(array, name) for name, array in tensors.items()},
+        **{name: array.tolist() for name, array in numbers.items()},
         "n_targets": model.n_trees_per_iteration_,
         "aggregate_function": 1,  # the sum
         "post_transform": 0,
     }
 
 
-def _members(bits: np.ndarray, categories: np.ndarray) -> list[float]:
-    """Return the levels in a set of 256 bits; the encoder of the trees has numbered the levels that it saw."""
-    numbers = np.flatnonzero(np.unpackbits(bits.astype("<u4").view(np.uint8), bitorder="little"))
-    return [float(categories[number]) for number in numbers] or [NOTHING]
+def _members(categories: list[Any], sets: np.ndarray) -> np.ndarray:
+    """Return the levels in each set, with NaN after each set."""
+    found: list[float] = []
+    for levels, bits in zip(categories, sets, strict=True):
+        numbers = np.flatnonzero(np.unpackbits(bits.astype("<u4").view(np.uint8), bitorder="little"))
+        found += [*(levels[numbers].tolist() or [NOTHING]), np.nan]
+    return np.array(found)

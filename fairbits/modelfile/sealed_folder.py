@@ -8,21 +8,24 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
+import torch
 from pydantic import ValidationError
+from torch import Tensor
 
 from fairbits.errors import InputError
 from fairbits.storage import replace_file
 
-MANIFEST, MODEL, WEIGHTS, POSTERIOR = "manifest.json", "model.json", "weights.safetensors", "posterior.skops"
-SEALED = {MODEL, WEIGHTS, POSTERIOR}  # what a manifest may list
-VERSION = 2  # since posterior.skops; files of format 1 are read as before
+MANIFEST, MODEL, WEIGHTS = "manifest.json", "model.json", "weights.safetensors"
+SEALED = {MODEL, WEIGHTS}  # what a manifest may list
+VERSION = 2  # since PosteriorEncoder; files of format 1 are read as before
 BEGINNING = b'{\n "format": "fairbits model"'
-MAX_MANIFEST, MAX_JSON = 2**12, 2**25  # bytes
+MAX_MANIFEST, MAX_JSON = 2**12, 2**27  # bytes
 MAX_VALUES = 2**20  # in one JSON file: each takes about 100 bytes of memory, however short its text
 
 
@@ -147,6 +150,26 @@ def read_file(file: Path, sizes: range) -> bytes:
             needed = f"this model needs {sizes.start} to {sizes.stop - 1}"
             raise ModelFileError(f"{file} has {status.st_size} bytes; {needed}.")
         return opened.read(sizes.stop)
+
+
+def read_weights(file: Path, entries: dict[str, Any], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a file; names, shapes and types must be those expected ("meta" will do), numbers finite."""
+    size = sum(t.numel() * t.element_size() for t in expected.values())
+    data = read_sealed(file, entries, range(size + 8, size + sum(2 * len(name) + 256 for name in expected) + 256))
+    with said_of(f"{file} cannot be read"):
+        start = 8 + int.from_bytes(data[:8], "little")
+        need(start <= len(data), "it is cut off, or not a safetensors file")
+        for name in sorted(set(read_json(data[8:start], str(file))) ^ set(expected)):
+            raise ValueError(f"{name[:80]!r} is missing, or not a part of the network in model.json")
+        try:
+            tensors = safetensors.torch.load(data)
+        except (safetensors.SafetensorError, KeyError) as error:  # the latter for types that torch does not know
+            raise ValueError(str(error)) from error
+        for name, tensor in tensors.items():
+            found, needed = ((list(t.shape), t.dtype) for t in (tensor, expected[name]))
+            need(found == needed, f"{name!r} is {found}, but the network in model.json needs {needed}")
+            need(bool(torch.isfinite(tensor).all()), f"{name!r} holds values that are infinite or not numbers")
+    return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
 def _check_place(path: Path, overwrite: bool) -> None:

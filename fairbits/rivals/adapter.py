@@ -10,10 +10,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.encoding import GroupEncoder
+from fairbits.encoding.table_encoder import read_numbers
 from fairbits.errors import InputError, MissingExtraError
 from fairbits.estimators import check_settings
 from fairbits.estimators.fitting import fit_seed
-from fairbits.estimators.inputs import Table, read_numbers, read_table
+from fairbits.estimators.inputs import Table, read_table
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

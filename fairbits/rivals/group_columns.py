@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from fairbits.nn.layers import Inputs, from_bytes
+from fairbits.nn.code_networks import Inputs, from_bytes
 from fairbits.training import joint_groups
 
 

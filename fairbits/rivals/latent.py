@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from fairbits.estimators.base import InvariantClassifier, weigh_cells
 from fairbits.information import WeighedGroups
-from fairbits.nn.layers import dense_layers
+from fairbits.nn.code_networks import dense_layers
 from fairbits.settings import setting
 from fairbits.training import Batch
 

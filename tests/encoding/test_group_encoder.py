@@ -17,8 +17,8 @@ from fairbits.encoding import (
     SmallGroupError,
     UnseenGroupError,
 )
-from fairbits.modelfile.model_content import GroupsState
-from fairbits.modelfile.model_description import describe, plain
+from fairbits.modelfile.model_content import GroupsState, plain
+from fairbits.modelfile.save_and_load import describe
 
 SEX = ["F", "M", "F", "M", "F"]
 RACE = ["B", "B", "W", "W", "W"]

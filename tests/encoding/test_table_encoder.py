@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from fairbits.encoding import ColumnsMismatchError, NothingToEncodeError, TableEncoder
-from fairbits.modelfile.model_content import TableState
-from fairbits.modelfile.model_description import describe, plain
+from fairbits.modelfile.model_content import TableState, plain
+from fairbits.modelfile.save_and_load import describe
 
 COLUMNS = {
     "age": [20, 30, 40, 30],

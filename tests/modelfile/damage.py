@@ -3,17 +3,17 @@
 Some leave the digests alone (accidents), some write new ones (forgeries); the latter may end in another valid model.
 """
 
+import base64
 import hashlib
-import io
 import json
 import struct
-import zipfile
 from collections.abc import Callable
 from copy import deepcopy
 
 import numpy as np
 
-from fairbits.modelfile.sealed_folder import MANIFEST, MODEL, POSTERIOR, SEALED, WEIGHTS, entry_of, manifest_of
+from fairbits.modelfile.boosted_trees import NODE
+from fairbits.modelfile.sealed_folder import MANIFEST, MODEL, SEALED, WEIGHTS, entry_of, manifest_of
 
 Files = dict[str, bytes]
 Mutation = Callable[[np.random.Generator, Files], Files]
@@ -230,50 +230,36 @@ def forged_header(rng, files):
     return sealed({**files, WEIGHTS: struct.pack("<Q", length) + header + data[end:]})
 
 
-def unzipped(data):
-    """The members of a zip file, by name."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+def packed_arrays(tree):
+    """The paths to all arrays of a model file, which are texts in base64."""
+    return [path for path in places(tree) if path[-1] in ("coef", "intercept", "nodes", "sets")]
 
 
-def zipped(members, compression=zipfile.ZIP_STORED):
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", compression) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return data.getvalue()
-
-
-def change_array(rng, data):
+def change_array(rng, name, data):
     """Change numbers of an array: those that lead from node to node are among them."""
-    array = np.load(io.BytesIO(data)).copy()
-    flat = array.reshape(-1)
-    for place in rng.integers(0, max(len(flat), 1), rng.integers(1, 9)) if len(flat) else ():
+    kind = {"nodes": NODE, "sets": np.dtype("<u4")}.get(name, np.dtype("<f4"))
+    array = np.frombuffer(data, kind).copy()
+    for place in rng.integers(0, max(len(array), 1), rng.integers(1, 9)) if len(array) else ():
         if array.dtype.names:
-            flat[str(rng.choice(array.dtype.names))][place] = rng.choice([0, 1, 2, 7, 255])
-        elif array.dtype.kind in "fiu":
-            flat[place] = rng.choice([0, 1, 3, 100])
-    array = [array[:-1], array[..., None], *[array] * 6][rng.integers(8)]
-    changed = io.BytesIO()
-    np.save(changed, array)
-    return changed.getvalue()
+            array[str(rng.choice(array.dtype.names))][place] = rng.choice([0, 1, 2, 7, 255])
+        else:
+            array[place] = rng.choice([0, 1, 3, 100])
+    return [array[:-1], np.append(array, array[:1]), *[array] * 6][rng.integers(8)].tobytes()
 
 
 def forged_posterior(rng, files):
-    """Change one member of the models of scikit-learn: their schema, or an array."""
-    if POSTERIOR not in files:
+    """Change one array of the models of scikit-learn: its numbers, or its bytes."""
+    content = json.loads(files[MODEL])
+    paths = packed_arrays(content)
+    if not paths:
         return files
-    members = unzipped(files[POSTERIOR])
-    kind = rng.integers(8)
-    name = "schema.json" if kind < 4 else str(rng.choice([name for name in members if name != "schema.json"]))
-    if kind < 4:
-        members[name] = dumps(change_json(rng, json.loads(members[name])))
-    elif kind < 7:
-        members[name] = change_array(rng, members[name])
-    else:
-        members[name] = BYTES[rng.integers(len(BYTES))](rng, members[name])
-    compression = zipfile.ZIP_DEFLATED if rng.random() < 0.05 else zipfile.ZIP_STORED
-    return sealed({**files, POSTERIOR: zipped(members, compression)})
+    *path, name = paths[rng.integers(len(paths))]
+    parent = at(content, path)
+    data = base64.b64decode(parent[name])
+    damage = BYTES[rng.integers(len(BYTES))]
+    new = change_array(rng, name, data) if rng.random() < 0.8 or not data else damage(rng, data)
+    parent[name] = base64.b64encode(new).decode()
+    return sealed({**files, MODEL: dumps(content)})
 
 
 def forged_manifest(rng, files):

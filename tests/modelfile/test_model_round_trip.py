@@ -28,8 +28,8 @@ from fairbits.certificate import TrainingRowsWarning
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators import Schedule
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.model_content import of_today, with_settings
-from fairbits.modelfile.model_description import describe, plain
+from fairbits.modelfile.model_content import of_today, plain, with_settings
+from fairbits.modelfile.save_and_load import describe
 
 
 def again(model, tmp_path):

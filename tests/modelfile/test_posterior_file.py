@@ -1,13 +1,12 @@
-"""posterior.skops: what it keeps, what it leaves out, and what nobody can smuggle in."""
+"""The models of a PosteriorEncoder in model.json: what is kept, what is left out, and what nobody can smuggle in."""
 
-import io
+import base64
 import json
-import sys
-import zipfile
 
 import numpy as np
+import polars as pl
 import pytest
-from damage import sealed, unzipped, zipped
+from damage import sealed
 from model_zoo import few_trees, mixed_table
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -17,10 +16,8 @@ from sklearn.linear_model import LogisticRegression
 import fairbits
 from fairbits import ModelFileError
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.sealed_folder import MODEL, POSTERIOR
-
-SCHEMA = "schema.json"
-TREES = "sklearn.ensemble._hist_gradient_boosting"
+from fairbits.modelfile.boosted_trees import NODE
+from fairbits.modelfile.sealed_folder import MODEL
 
 
 def table_for_trees():
@@ -50,18 +47,21 @@ def load(path, files):
     return fairbits.load(path)
 
 
-def refused(path, files, said, **members):
-    """Load with other members in the file of the models, under digests that are right, and expect a refusal."""
-    data = zipped({**unzipped(files[POSTERIOR]), **members})
-    with pytest.raises(ModelFileError, match=rf"posterior\.skops|cannot be used.*{said}") as caught:
-        load(path, {**files, POSTERIOR: data})
-    assert said in str(caught.value)
+def refused(path, files, said, change):
+    """Load with another content of model.json, under digests that are right, and expect a refusal."""
+    content = json.loads(files[MODEL])
+    change(content["model"])
+    with pytest.raises(ModelFileError, match=rf"model\.json does not describe a model.*{said}"):
+        load(path, {**files, MODEL: json.dumps(content).encode()})
 
 
 # ---------------------------------------------------------------------- what it keeps
 
 
-@pytest.mark.parametrize("kind", ["linear", "trees", "texts", "several", "frozen", "stopped early"])
+OWN = ["linear", "trees", "texts", "polars", "numbers", "several", "frozen", "stopped early", "weighed", "no penalty"]
+
+
+@pytest.mark.parametrize("kind", OWN)
 def test_your_own_classifiers_of_scikit_learn(kind, tmp_path):
     table, y, _ = mixed_table()
     numbers, trees = table[["age", "score"]], HistGradientBoostingClassifier(max_iter=3)
@@ -70,15 +70,42 @@ def test_your_own_classifiers_of_scikit_learn(kind, tmp_path):
         "linear": (numbers.to_numpy(), LogisticRegression(C=0.5)),
         "trees": (numbers, trees),
         "texts": (table_for_trees(), trees),
+        "polars": (pl.DataFrame({"age": table.age, "job": pl.Series(table.job, dtype=pl.Categorical)}), trees),
+        "numbers": (
+            table[["age"]].assign(member=table.member.astype(int)).to_numpy(),
+            HistGradientBoostingClassifier(max_iter=3, categorical_features=[1]),
+        ),
         "several": (numbers, [LogisticRegression(), trees]),
         "frozen": (numbers, [LogisticRegression(), frozen]),
-        "stopped early": (numbers, trees.set_params(early_stopping=True, scoring="roc_auc")),
+        "stopped early": (numbers, HistGradientBoostingClassifier(max_iter=3, early_stopping=True, scoring="roc_auc")),
+        "weighed": (numbers.to_numpy(), LogisticRegression(class_weight={0: 2, 1: 1})),
+        "no penalty": (numbers.to_numpy(), LogisticRegression(C=np.inf)),
     }[kind]
     encoder = fit(estimators, rows)
     fairbits.save(encoder, tmp_path / "model")
     loaded = fairbits.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.transform(rows), encoder.transform(rows))
     assert repr(loaded) == repr(encoder.set_params(random_state=0))
+    for before, after in zip(encoder.models_, loaded.models_, strict=True):
+        assert [getattr(m, "feature_names_in_", [None])[0] for m in after] == [
+            getattr(m, "feature_names_in_", [None])[0] for m in before
+        ]
+    assert vars(fit(loaded.estimators, rows)).keys() == vars(encoder).keys()  # its classifiers can be fitted again
+
+
+@pytest.mark.parametrize("kind", ["linear", "trees", "frozen"])
+def test_your_own_classifiers_that_are_told_the_groups(kind, tmp_path):
+    table, y, s = mixed_table()
+    rows, known = table[["age", "score"]], {"sensitive_features": s}
+    estimators = {
+        "linear": LogisticRegression(),
+        "trees": HistGradientBoostingClassifier(max_iter=3),
+        "frozen": [LogisticRegression(), FrozenEstimator(LogisticRegression().fit(rows, y))],
+    }[kind]
+    encoder = PosteriorEncoder(estimators, cv=2, encode_sensitive=True).fit(rows, y, **known)
+    fairbits.save(encoder, tmp_path / "model")
+    loaded = fairbits.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(rows, **known), encoder.transform(rows, **known))
 
 
 class Foreign(ClassifierMixin, BaseEstimator):
@@ -109,7 +136,7 @@ def test_other_classifiers_are_refused_with_the_remedy(classifier, tmp_path):
 def test_a_function_of_yours_is_refused(tmp_path):
     table, *_ = mixed_table()
     trees = HistGradientBoostingClassifier(max_iter=2, early_stopping=True, scoring=_score)
-    with pytest.raises(ModelFileError, match="_score, which is no part of a model"):
+    with pytest.raises(ModelFileError, match=r"numbers, texts and truth values, but not .*_score"):
         fairbits.save(fit(trees, table[["age"]]), tmp_path / "model")
 
 
@@ -125,7 +152,9 @@ def test_no_seed_and_no_generator_enters_the_file(tmp_path):
     ]
     encoder = fit(models, table[["age"]])
     fairbits.save(encoder, tmp_path / "model")
-    content = b"".join((tmp_path / "model" / POSTERIOR).read_bytes().split())
+    content = (tmp_path / "model" / MODEL).read_bytes()
+    learners = json.loads(content)["model"]["learners"]
+    content += b"".join(base64.b64decode(model.get("nodes", "")) for learner in learners for model in learner["models"])
     seeds = [model._random_seed for models in encoder.models_ for model in models if hasattr(model, "_random_seed")]
     assert len(seeds) == 2
     hidden = [b"987654321", b"Generator", b"_random_seed", *(str(seed).encode() for seed in seeds)]
@@ -133,86 +162,91 @@ def test_no_seed_and_no_generator_enters_the_file(tmp_path):
     assert encoder.models_[1][0].random_state == 987654321  # the model itself stays as it was
 
 
-# ---------------------------------------------------------------------- types
+# ---------------------------------------------------------------------- numbers
+
+
+def of_label(content, learner):
+    """What a file says of the model of the label by the first learner, which is linear, or by the second, trees."""
+    return content["learners"][learner]["models"][0]
+
+
+def text(array):
+    return base64.b64encode(array.tobytes()).decode()
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "loader"),
+    ("learner", "new", "said"),
     [
-        ("os", "system", "FunctionNode"),
-        ("builtins", "eval", "FunctionNode"),
-        ("builtins", "eval", "TypeNode"),
-        ("this", "d", "FunctionNode"),
-        ("numpy", "exp", "FunctionNode"),
-        ("operator", "methodcaller", "OperatorFuncNode"),
-        ("sklearn.ensemble._forest", "RandomForestClassifier", "ObjectNode"),
-        ("sklearn.tree._tree", "Tree", "TreeNode"),
-        ("numpy.random._generator", "Generator", "RandomGeneratorNode"),
-        ("sklearn.utils.validation", "check_array", "ObjectNode"),
-        (f"{TREES}.predictor", "TreePredictor", "ConstructorFromReduceNode"),
-        (None, None, "CachedNode"),
+        (0, {"coef": text(np.zeros(3, np.float32))}, "a model takes 3 columns, not"),
+        (0, {"coef": "AAA"}, "Base64"),
+        (0, {"coef": text(np.zeros(3, np.uint8))}, "buffer size"),
+        (0, {"intercept": text(np.zeros(2, np.float32))}, "does not know the classes"),
+        (0, {"intercept": text(np.full(1, np.nan, np.float32))}, "infinite or not numbers"),
+        (0, {"dtype": "|O"}, "'<f4' or '<f8'"),
+        (0, {"feature_names_in": ["a"]}, "1 names of"),
+        (1, {"nodes": text(np.zeros(3, np.uint8))}, "buffer size"),
+        (1, {"nodes": ""}, "more or fewer nodes"),
+        (1, {"sets": ""}, "a set of categories that there is not"),
+        (1, {"sizes": []}, "more or fewer nodes"),
+        (1, {"sizes": [1]}, "more or fewer nodes"),
+        (1, {"sizes": [2**52, 2**52]}, "more or fewer nodes"),
+        (1, {"baseline": [0.0, 0.0]}, "does not know the classes"),
+        (1, {"feature_names_in": ["a"] * 7}, "the names of 7 columns"),
+        (1, {"kind": "linear"}, "kind|missing|Field required|extra"),
+        (1, {"kind": "sklearn.svm.SVC"}, "'linear', 'boosted'"),
+    ],
+    ids=str,
+)
+def test_numbers_that_are_no_model(learner, new, said, files, tmp_path):
+    refused(tmp_path / "model", files, said, lambda m: of_label(m, learner).update(new))
+
+
+@pytest.mark.parametrize(
+    ("categories", "said"),
+    [
+        ([None] * 7, "a set of categories that there is not"),
+        ([None] * 8, "a model takes 8 columns, not 7"),
+        ([list(map(float, range(300)))] * 7, "cannot have 300 categories"),
+        ([["a", "b"]] * 7, "are numbers, not texts"),
+        ([["a", 1.0]] * 7, "are numbers, not texts"),
+        ([[2**64 - 1, -1]] * 7, "are numbers, not texts"),
     ],
 )
-def test_a_forged_type_is_refused_and_not_imported(module, name, loader, files, tmp_path):
-    schema = json.loads(unzipped(files[POSTERIOR])[SCHEMA])
-    schema["content"].append({"__module__": module, "__class__": name, "__loader__": loader, "content": []})
-    refused(tmp_path / "model", files, f"{module}.{name}", **{SCHEMA: json.dumps(schema)})
-    assert "this" not in sys.modules
+def test_categories_of_other_columns(categories, said, files, tmp_path):
+    refused(tmp_path / "model", files, said, lambda m: of_label(m, 1).update(categories=categories))
 
 
-def test_another_protocol_of_skops_is_refused(files, tmp_path):
-    schema = json.loads(unzipped(files[POSTERIOR])[SCHEMA])
-    refused(tmp_path / "model", files, "protocol 0", **{SCHEMA: json.dumps({**schema, "protocol": 0})})
-
-
-# ---------------------------------------------------------------------- sizes
-
-
-def test_nothing_is_unpacked(files, tmp_path):
-    data = zipped(unzipped(files[POSTERIOR]), zipfile.ZIP_DEFLATED)
-    with pytest.raises(ModelFileError, match="larger than the file"):
-        load(tmp_path / "model", {**files, POSTERIOR: data})
-
-
-def test_two_entries_cannot_share_their_bytes(files, tmp_path):
-    """Many members that overlap are how a small zip file becomes a large one."""
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as archive:
-        archive.writestr("0.npy", bytes(10_000))
-        for i in range(1, 9):
-            archive.infolist().append(twin := zipfile.ZipInfo(f"{i}.npy"))
-            twin.file_size, twin.compress_size, twin.CRC = 10_000, 10_000, archive.getinfo("0.npy").CRC
-            twin.header_offset = archive.getinfo("0.npy").header_offset
-    with pytest.raises(ModelFileError, match="larger than the file"):
-        load(tmp_path / "model", {**files, POSTERIOR: data.getvalue()})
-
-
-@pytest.mark.parametrize(("descr", "shape"), [("<f8", (2**40,)), ("|O", (10,)), ("<U100000000", (7,)), ("<f8", (-1,))])
-def test_an_array_takes_the_memory_that_it_has_in_the_file(descr, shape, files, tmp_path):
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
-    name = next(name for name in unzipped(files[POSTERIOR]) if name != SCHEMA)
-    refused(tmp_path / "model", files, "does not hold the array", **{name: header.getvalue() + bytes(80)})
-
-
-def test_a_schema_with_too_many_values_is_refused(files, tmp_path):
-    refused(tmp_path / "model", files, "too many", **{SCHEMA: json.dumps({"content": [0] * 2**21})})
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"steps": 3}, "unexpected keyword"),
+        ({"solver__x": 3}, "unexpected keyword"),
+        ({"C": {"a": [1]}}, "settings"),
+    ],
+)
+def test_settings_that_there_are_not(settings, said, files, tmp_path):
+    refused(tmp_path / "model", files, said, lambda m: m["learners"][0].update(settings=settings))
 
 
 # ---------------------------------------------------------------------- trees: nobody else looks where they lead
 
 
 def forged_tree(files, change):
-    """Change the nodes of one tree that splits by numbers and by a category: name and content of the member."""
-    for name, data in unzipped(files[POSTERIOR]).items():
-        if name != SCHEMA:
-            array = np.load(io.BytesIO(data)).copy()
-            if array.dtype.names and array["is_categorical"].any():
-                change(array)
-                changed = io.BytesIO()
-                np.save(changed, array)
-                return {name: changed.getvalue()}
-    raise AssertionError("there is no such tree")
+    """Change the nodes of one tree that splits by numbers and by a category: a change of the content."""
+
+    def forge(content):
+        model = of_label(content, 1)
+        nodes, end = np.frombuffer(base64.b64decode(model["nodes"]), NODE).copy(), 0
+        for size in model["sizes"]:
+            tree, end = nodes[end : end + size], end + size
+            if tree["is_categorical"].any():
+                change(tree)
+                break
+        else:
+            raise AssertionError("there is no such tree")
+        model["nodes"] = text(nodes)
+
+    return forge
 
 
 def last_inner(nodes):
@@ -234,28 +268,46 @@ def test_a_tree_that_steps_aside(field, value, said, files, tmp_path):
     def change(nodes):
         nodes[field][last_inner(nodes)] = value(nodes) if callable(value) else value
 
-    refused(tmp_path / "model", files, said, **forged_tree(files, change))
+    refused(tmp_path / "model", files, said, forged_tree(files, change))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_leaf_without_a_number(value, files, tmp_path):
+    def change(nodes):
+        nodes["value"][-1] = value
+
+    refused(tmp_path / "model", files, "infinite or not a number", forged_tree(files, change))
 
 
 @pytest.mark.parametrize("wrong", ["set", "column"])
 def test_a_tree_that_asks_for_a_set_there_is_not(wrong, files, tmp_path):
     def change(nodes):
         place = np.flatnonzero(nodes["is_categorical"])[0]
-        if wrong == "set":
-            nodes["bitset_idx"][place] = 99
+        if wrong == "set":  # one more than there are
+            nodes["is_categorical"][np.flatnonzero(nodes["is_leaf"])[0]] = 1
         else:  # trees see the categories first, and a number last
             nodes["feature_idx"][place] = nodes["feature_idx"][nodes["is_leaf"] == 0].max()
 
-    refused(tmp_path / "model", files, "a set of categories that there is not", **forged_tree(files, change))
+    refused(tmp_path / "model", files, "a set of categories that there is not", forged_tree(files, change))
 
 
 # ---------------------------------------------------------------------- the rest of the encoder
 
 
+def frozen_learner(content):
+    """A learner with the model of the label of another one, which knows a class that there is not."""
+    learner = content["learners"][0]
+    return {**learner, "models": learner["models"][:1], "frozen": {**content["classes"], "values": ["no", "who"]}}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda m: m["learners"].pop(), "more or fewer classifiers"),
+        (lambda m: m["learners"].pop(), "a model takes 2 columns, not 1"),
+        (lambda m: m["blends"].pop(), "1 blends where 2 are needed"),
+        (lambda m: m["learners"][0]["models"].reverse(), "a model takes"),
+        (lambda m: m["learners"][0]["models"].__setitem__(1, m["learners"][1]["models"][1]), "several kinds"),
+        (lambda m: m["learners"][1].update(frozen=m["classes"]), "2 models of 'boosted', not 1"),
         (lambda m: m["mean"].pop(), "scales are not those of 6 estimates"),
         (lambda m: m["scale"].__setitem__(0, 0.0), "greater than 0"),
         (lambda m: m["learners"][1].update(sees="numbers"), "a model takes"),
@@ -264,24 +316,17 @@ def test_a_tree_that_asks_for_a_set_there_is_not(wrong, files, tmp_path):
         (lambda m: m.update(encode_sensitive=True), "reads the groups"),
         (lambda m: m.update(groups=None), "2 models of 'linear'"),
         (lambda m: m["classes"].update(values=["a", "b", "c"]), "a model does not know the classes"),
+        (lambda m: m["learners"].append(frozen_learner(m)), "a frozen model does not know the classes"),
     ],
 )
 def test_parts_that_do_not_fit_the_models(change, said, files, tmp_path):
-    content = json.loads(files[MODEL])
-    change(content["model"])
-    with pytest.raises(ModelFileError, match=said):
-        load(tmp_path / "model", {**files, MODEL: json.dumps(content).encode()})
+    refused(tmp_path / "model", files, said, change)
 
 
 def test_names_cannot_take_much_memory(files, tmp_path, monkeypatch):
     """Learner, group and label are parts of one name: long ones, many times."""
-    monkeypatch.setattr("fairbits.modelfile.posterior_models.MAX_TEXT", 6 * 204)
+    monkeypatch.setattr("fairbits.modelfile.model_content.MAX_TEXT", 6 * 204)
     load(tmp_path / "model", files)  # six estimates, each with "yes" and "f" or "m" in its name
-    monkeypatch.setattr("fairbits.modelfile.posterior_models.MAX_TEXT", 6 * 204 - 1)
+    monkeypatch.setattr("fairbits.modelfile.model_content.MAX_TEXT", 6 * 204 - 1)
     with pytest.raises(ModelFileError, match="names of the estimates would be too long"):
         load(tmp_path / "again", files)
-
-
-def test_the_file_is_needed(files, tmp_path):
-    with pytest.raises(ModelFileError, match=r"posterior\.skops is not in the manifest"):
-        load(tmp_path / "model", {name: data for name, data in files.items() if name != POSTERIOR})

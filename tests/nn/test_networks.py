@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fairbits.nn import CodeNet, RunningInformation
-from fairbits.nn.code_networks import all_words, word_probabilities
+from fairbits.nn.code_words import all_words, word_probabilities
 
 
 @pytest.mark.parametrize("binary", [False, True])

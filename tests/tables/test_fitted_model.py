@@ -16,7 +16,7 @@ from fairbits import (
     VanillaClassifier,
     save,
 )
-from fairbits.commands.release_codes import Files
+from fairbits.commands.transform import Files
 from fairbits.encoding import GroupEncoder
 from fairbits.tables.fitted_model import FittedModel, RowReader, known_groups, open_model
 from fairbits.tables.table_file import TableFile
