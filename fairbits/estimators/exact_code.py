@@ -20,7 +20,7 @@ from fairbits.training import Batch, Schedule
 LN2 = math.log(2)
 BETA = 0.95  # share of the past in the running tables
 RISE = 1.0  # by how much a multiplier rises in a fit whose leakage is as far above its limit as the next line says
-CLIP = 0.02  # a leakage further than this below its limit moves the multiplier no faster
+CLIP = 0.01  # a leakage further than this below its limit moves the multiplier no faster
 FASTEST = 5.0  # times as fast, for a leakage as far above its limit: a label may be worth many bits per disparity
 MISTAKE = 0.5  # bits that a wrong class costs, beside what its probability costs
 STIFFNESS = 10.0  # of the price of a leakage above its limit, beside the multiplier
