@@ -81,7 +81,7 @@ def path(job: Job) -> dict[str, Any]:
     Z, Z_test, front = features(job, (X, y, s), (X_test, s_test))
     encoded = time.process_time()
     calibrating = len(y_test) // (2 if job.dataset == "adult" else 1)  # half of adult.test in one of the protocols
-    models = path_models(job, calibrating)
+    models = path_models(job)
     if job.method == "ThresholdOptimizer":
         for model in models:
             model.fit(Z, y, sensitive_features=s)
@@ -128,8 +128,8 @@ def features(job: Job, train: Any, test: Any) -> tuple[np.ndarray, np.ndarray, A
     return Z, posterior.transform(X_test, **known), front
 
 
-def path_models(job: Job, calibrating: int) -> list[Any]:
-    """Return one model for every limit or gamma, not fitted, for so many calibration rows."""
+def path_models(job: Job) -> list[Any]:
+    """Return one model for every limit or gamma, not fitted."""
     if job.method == "binary-mi":
         return [BinaryMIClassifier(gamma=gamma, code_size=8, random_state=job.split) for gamma in GAMMAS]
     if job.method in STRENGTHS:
@@ -137,8 +137,7 @@ def path_models(job: Job, calibrating: int) -> list[Any]:
         source = fairbits.rivals if job.method == "ThresholdOptimizer" else fairbits
         return [getattr(source, name)(**{strength: value}, random_state=job.split) for value in values]
     gradient = "straight-through" if job.method == "straight-through" else "exact"
-    shared = {"gradient": gradient, "shown_rows": calibrating, "random_state": job.split}
-    return [ExactCodeClassifier(limit=limit, **shared) for limit in LIMITS]
+    return [ExactCodeClassifier(limit=limit, gradient=gradient, random_state=job.split) for limit in LIMITS]
 
 
 def words(model: Any, Z: np.ndarray, seed: int = 0) -> np.ndarray:

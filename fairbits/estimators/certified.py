@@ -154,17 +154,15 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         for _, step in front:
             known = {"sensitive_features": s} if has_fit_parameter(step, "sensitive_features") else {}
             X = step.fit_transform(X, y, **known)
-        models = self._models(method, n_held)
+        models = self._models(method)
         said = any(isinstance(step, PosteriorEncoder) or getattr(step, "encode_sensitive", False) for _, step in front)
         with said_elsewhere() if said else nullcontext():
             fit_stack(models, X, y, sensitive_features=s)
         return X, self._order(models, X, s, n_held)
 
-    def _models(self, method: Any, n_held: int) -> list[Any]:
-        """Return the method once for every value of the path, trained for what so many calibration rows will show."""
+    def _models(self, method: Any) -> list[Any]:
+        """Return the method once for every value of the path."""
         name, values = method_path(method), self.path
-        if getattr(method, "shown_rows", 0) is None:
-            method = clone(method).set_params(shown_rows=n_held)
         if values is None and name == "gamma":
             values = GAMMAS
         elif values is None:

@@ -69,7 +69,7 @@ class ExactCodeClassifier(CodeClassifier):
     where the error is that of the word's most frequent label, and the leakage is the largest total variation between
     two groups, (1/2) sum_t |P_s(t) - P_r(t)|, or I(T;S). Of two groups that are alike, a sample shows some total
     variation by chance, more with more words, and a certificate has to allow for it. So training counts
-    sqrt(d^2 + 2 v / pi) for |d|, with v the variance of d = P_s(t) - P_r(t): about what `shown_rows` would show.
+    sqrt(d^2 + 2 v / pi) for |d|, with v the variance of d = P_s(t) - P_r(t): about what as many other rows would show.
     The price is a multiplier, which rises while the leakage is above its limit and falls below it, and a stiffness
     times the excess (an augmented Lagrangian: a fixed price makes the leakage jump). The tables run over the batches,
     because those of a few rows err. The bits of a hard code become harder in training, so that the limit binds what is
@@ -78,8 +78,6 @@ class ExactCodeClassifier(CodeClassifier):
     Parameters
     ----------
     limit : on the leakage that the training rows let expect; what other rows show is for `certify` to bound
-    shown_rows : how many other rows the limit on the disparity is for; None is as many as there are in training.
-        `CertifiedClassifier` sets the number of its calibration rows
     measure : "disparity", the total variation, or "information", in bits
     release : "hard" releases 1[theta > 1/2]: a person has one code however often you ask for it, and `predict_proba` is
         a function of it. "random" releases one draw
@@ -90,7 +88,6 @@ class ExactCodeClassifier(CodeClassifier):
 
     limit: float = tunable(0.05, 0.005, 0.5, log=True, at_least=0, at_most=1)
     code_size: int = setting(6, at_least=1, at_most=10, whole=True)
-    shown_rows: int | None = setting(None, at_least=1, whole=True, optional=True)
     measure: str = setting("disparity", one_of=("disparity", "information"))
     release: str = setting("hard", one_of=("hard", "random"))
     gradient: str = setting("exact", one_of=("exact", "straight-through"))
@@ -109,9 +106,8 @@ class ExactCodeClassifier(CodeClassifier):
 
     def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
         """Note in the network how many steps are to come, and how many rows the groups have."""
-        fewer = 1 if self.shown_rows is None else len(y) / self.shown_rows
         for number, (groups, _) in enumerate(self.prepare(y, s, weight)):
-            net.get_buffer(f"noise{number}").copy_(fewer * (groups.row_weights**2).sum(-1))
+            net.get_buffer(f"noise{number}").copy_((groups.row_weights**2).sum(-1))
         each = -(-len(y) // self.batch_size)
         net.progress[1] = 1 / (each * max(self.max_epochs, -(-self.training.min_steps // each)))
 

@@ -187,10 +187,10 @@ def test_a_limit_that_more_rows_would_not_prove_says_so():
 
 
 def test_limits_of_a_hard_code_and_gammas_of_a_random_one_have_their_own_default_path():
-    limits = [m.limit for m in CertifiedClassifier(max_disparity=0.1)._models(ExactCodeClassifier(), 500)]
+    limits = [m.limit for m in CertifiedClassifier(max_disparity=0.1)._models(ExactCodeClassifier())]
     assert min(limits) == pytest.approx(0.005)
     assert max(limits) == pytest.approx(0.1)
-    gammas = [m.gamma for m in CertifiedClassifier(max_disparity=0.1)._models(BinaryMIClassifier(), 500)]
+    gammas = [m.gamma for m in CertifiedClassifier(max_disparity=0.1)._models(BinaryMIClassifier())]
     assert (gammas[0], max(gammas)) == (0.0, 0.999)
 
 
