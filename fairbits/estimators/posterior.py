@@ -29,6 +29,7 @@ from fairbits.estimators.inputs import (
 from fairbits.estimators.learners import SMALLEST, Learner, beside
 
 BOOSTED_ROWS = 1_500  # with fewer, boosted trees add more noise than they see
+ROWS_PER_COLUMN = 50  # with fewer, a code of the columns errs more than the estimates do
 
 
 @dataclass(eq=False, repr=False)
@@ -49,7 +50,8 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         `FrozenEstimator` holds a fitted classifier of the label, which must not have seen these rows
     cv : folds, stratified by label and groups; a combination of fewer rows joins the largest one there. It still has an
         estimate, because one model of a column's groups serves all labels
-    columns : whether the encoded columns of X stand beside the estimates, to correct them where they err
+    columns : whether the encoded columns of X stand beside the estimates, to correct them where they err; None puts
+        them there if there are at least 50 rows for each, because with fewer a code learns them by heart
     encode_sensitive : let the models see the groups, and put these beside the estimates: p(y|x,s) and s take the place
         of p(y|x) and p(s|x,y). `transform` then needs `sensitive_features`
     groups : "intersection" of several sensitive columns: one model of their crossings, which need 10 rows each. With
@@ -68,7 +70,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
     estimators: Any = "default"
     _: KW_ONLY
     cv: int = 5
-    columns: bool = True
+    columns: bool | None = None
     encode_sensitive: bool = False
     groups: str | GroupEncoder = "intersection"
     random_state: Any = 0
@@ -114,6 +116,8 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         known = {"sensitive_features": sensitive_features}
         self.table_encoder_ = TableEncoder(encode_sensitive=self.encode_sensitive).fit(X, **known)
         copy_feature_names(self, self.table_encoder_)
+        enough = ROWS_PER_COLUMN * len(self.table_encoder_.get_feature_names_out()) <= len(labels)
+        self.has_columns_ = enough if self.columns is None else self.columns
         content = self.table_encoder_.levels(X, **known)
         self.group_encoder_: Any = None
         if sensitive_features is None:
@@ -200,7 +204,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
             groups = [group for column in self._group_names[: len(models) - 1] for group in column[1:]]
             names += [f"{learner.name}: {group} if {label}" for group in groups for label in self.classes_]
         encoder = self.table_encoder_
-        names += list(encoder.get_feature_names_out()) if self.columns else encoder.indicator_names
+        names += list(encoder.get_feature_names_out()) if self.has_columns_ else encoder.indicator_names
         return np.array(names, dtype=object)
 
     def _learners(self, n_rows: int) -> list[Learner]:
@@ -263,7 +267,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
 
     def _beside_columns(self, estimates: np.ndarray, X: Any, sensitive_features: Any) -> np.ndarray:
         scaled = ((estimates - self.mean_) / self.scale_).astype(np.float32)
-        if self.columns:
+        if self.has_columns_:
             return np.hstack([scaled, self.table_encoder_.transform(X, sensitive_features=sensitive_features)])
         indicators = self.table_encoder_.sensitive_indicators(sensitive_features, len(scaled))
         return np.hstack([scaled, indicators.astype(np.float32)])

@@ -154,7 +154,8 @@ class PosteriorState(State):
     kind: Literal["posterior"]
     estimators: Literal["default", "one", "several"]
     cv: Count
-    columns: bool
+    columns: bool | None
+    has_columns: bool
     encode_sensitive: bool
     grouping: Literal["intersection", "each"] | GroupEncoder  # the setting `groups`
     learners: Annotated[list[LearnerState], Field(min_length=1, max_length=64)]
@@ -182,7 +183,7 @@ class PosteriorState(State):
 
     def build(self, weights: Weights) -> PosteriorEncoder:
         encoder: Any = PosteriorEncoder(cv=self.cv, columns=self.columns, encode_sensitive=self.encode_sensitive)
-        encoder.groups = self.grouping
+        encoder.groups, encoder.has_columns_ = self.grouping, self.has_columns
         encoder.classes_, table = self.classes.build(), self.table.build(weights)
         known = table.encode_sensitive == self.encode_sensitive
         need(known, "only one of the table encoder and the encoder of estimates reads the groups")

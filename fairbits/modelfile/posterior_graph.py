@@ -37,7 +37,7 @@ def posterior_inputs(encoder: PosteriorEncoder) -> tuple[Callable[[Tensor, Any],
                 ratios.append(_log_ratios(score + bias))
             parts.append(torch.stack(ratios, -1).flatten(1))  # by class or group, then by label
         scaled = ((torch.cat(parts, 1) - mean) / scale).float()
-        return torch.cat([scaled, x], 1) if encoder.columns else scaled
+        return torch.cat([scaled, x], 1) if encoder.has_columns_ else scaled
 
     inputs = {"x": torch.zeros(3, len(encoder.table_encoder_.get_feature_names_out()))}
     n_scores = sum(len(bias) for model in models for weight, bias in model if weight is None)

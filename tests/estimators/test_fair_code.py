@@ -44,8 +44,8 @@ from fairbits.estimators.inputs import SensitiveFeatureInXWarning
 OWN = ExactCodeClassifier.own_schedule
 
 
-def brief_pipeline(model, n_rows, pipeline=FairCodeClassifier.pipeline):
-    return pipeline(model, n_rows).set_params(code__max_epochs=8, code__learning_rate=0.02, code__hidden_sizes=(16,))
+def brief_pipeline(model, pipeline=FairCodeClassifier.pipeline):
+    return pipeline(model).set_params(code__max_epochs=8, code__learning_rate=0.02, code__hidden_sizes=(16,))
 
 
 @pytest.fixture(autouse=True)
