@@ -13,7 +13,7 @@ PUBLIC = [getattr(fairbits, name) for name in fairbits.__all__]
 ESTIMATORS = [found for found in PUBLIC if isinstance(found, type) and issubclass(found, InvariantClassifier)]
 CODES = [m for m in ESTIMATORS if issubclass(m, PenalisedCodeClassifier) and not issubclass(m, DebiasedCode)]
 
-LEARNS = {"min_steps": 80, "learning_rate": 0.01}  # with which every method learns the problem
+LEARNS = {"min_steps": 120, "learning_rate": 0.01}  # with which every method learns the problem
 
 
 def problem(n=600, n_groups=2, n_classes=2, seed=0):
