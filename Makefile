@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-slow test-browser lint bench table proof clean
+.PHONY: run test test-slow test-browser lint bench table codes proof clean
 
 run: $(INSTALLED)  ## train a gamma path on the shipped COMPAS table and show the trade-off
 	$(BIN)/fairbits path compas -o results/run
@@ -26,6 +26,9 @@ bench: $(INSTALLED)  ## speed and memory, as ratios in one run on one thread
 
 table: $(INSTALLED)  ## the numbers of the README; keeps what it has finished in results/core
 	$(BIN)/python -m benchmarks.results
+
+codes: $(INSTALLED)  ## what our best codes reach, certified; keeps what it has finished in results/codes
+	$(BIN)/python -m benchmarks.codes
 
 proof: $(INSTALLED)  ## what the certificate is worth on real data; keeps what it has finished in results/proof
 	$(BIN)/python -m benchmarks.proof
