@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 import fairbits
 import fairbits.rivals
 from benchmarks.codes_tables import tables
-from benchmarks.outcomes import RESULTS, Job, arguments, outcomes_of, publish
+from benchmarks.outcomes import RESULTS, Job, arguments, outcomes, outcomes_of, publish
 from fairbits import BinaryMIClassifier, ExactCodeClassifier, PosteriorEncoder, TableEncoder
 from fairbits.certificate.confidence_bounds import one_set_deviation
 from fairbits.datasets import load_adult, load_bank, load_compas
@@ -290,8 +290,8 @@ def run(job: Job) -> dict[str, Any]:
 def main() -> None:
     """Run the jobs that have no record, then write the table."""
     given = arguments(__doc__, "NAME")
-    records = outcomes_of(jobs(given.names), run, FOLDER, workers=given.workers)
-    publish(FOLDER, tables(records), {})
+    outcomes_of(jobs(given.names), run, FOLDER, workers=given.workers)
+    publish(FOLDER, tables(list(outcomes(FOLDER).values())), {})
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 import fairbits
 import fairbits.rivals
-from benchmarks.outcomes import RESULTS, Job, arguments, outcomes_of, publish
+from benchmarks.outcomes import RESULTS, Job, arguments, outcomes, outcomes_of, publish
 from fairbits.datasets import load_adult
 from fairbits.estimators import fit_stack
 from fairbits.estimators.diagnostics import held_out_scores
@@ -178,8 +178,8 @@ def spread(values: list[float]) -> str:
 def main() -> None:
     """Run the jobs that have no record, then write the table."""
     given = arguments(__doc__, "NAME")
-    records = outcomes_of(jobs(given.names), run, FOLDER, workers=given.workers)
-    publish(FOLDER, tables(records), {})
+    outcomes_of(jobs(given.names), run, FOLDER, workers=given.workers)
+    publish(FOLDER, tables(list(outcomes(FOLDER).values())), {})
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
-from benchmarks.outcomes import RESULTS, Job, arguments, outcomes_of, publish
+from benchmarks.outcomes import RESULTS, Job, arguments, outcomes, outcomes_of, publish
 from fairbits import CertifiedClassifier, FairCodeClassifier, TableEncoder, certify
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators.certified import NotCertifiedError
@@ -156,8 +156,8 @@ def tables(records: list[dict[str, Any]]) -> list[str]:
 def main() -> None:
     """Run the jobs that have no record, then write the tables."""
     given = arguments(__doc__, "NAME")
-    records = outcomes_of(jobs(given.names), run, FOLDER, workers=given.workers)
-    publish(FOLDER, tables(records), {})
+    outcomes_of(jobs(given.names), run, FOLDER, workers=given.workers)
+    publish(FOLDER, tables(list(outcomes(FOLDER).values())), {})
 
 
 if __name__ == "__main__":
