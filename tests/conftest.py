@@ -10,6 +10,7 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
+from fairbits.auditing import probes
 from fairbits.estimators import ExactCodeClassifier, InvariantClassifier, posterior
 from fairbits.workflow import fit_record
 
@@ -27,7 +28,7 @@ BRIEF = {"auditing", "commands", "report", "workflow"}  # what they do with a mo
 def _brief_training(request):
     """Train for a moment: the methods' own schedules have 500 or 1,000 steps, however few the epochs.
 
-    Estimates are of few trees, and the optimum of few cells.
+    Estimates are of few trees, also those of probes outside of their own tests, and the optimum is of few cells.
     """
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name in BRIEF:
@@ -36,6 +37,8 @@ def _brief_training(request):
                 patch.setattr(method, "own_schedule", brief)
             few = functools.partial(HistGradientBoostingClassifier, max_iter=10)
             patch.setattr(posterior, "HistGradientBoostingClassifier", few)
+            if request.path.parent.name != "auditing":
+                patch.setattr(probes, "HistGradientBoostingClassifier", few)
             patch.setattr(fit_record, "COARSE", {**fit_record.COARSE, "bins": 6})
         yield
 
