@@ -49,7 +49,7 @@ def test_inputs_and_global_generators_are_untouched(cls):
         np.testing.assert_array_equal(given, copy)
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_arrays_pandas_and_polars_agree(cls):
     X, y, s = problem()
     names = np.array(["f", "m"])[s]
