@@ -1,19 +1,43 @@
 """Every public method, to be put through the battery, and a small learning problem."""
 
+from contextlib import contextmanager
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 import fairbits
-from fairbits.estimators import InvariantClassifier, PenalisedCodeClassifier, Schedule
+from fairbits.estimators import (
+    ExactCodeClassifier,
+    InvariantClassifier,
+    PenalisedCodeClassifier,
+    Schedule,
+    posterior,
+)
 from fairbits.estimators.debiased import DebiasedCode
 
 PUBLIC = [getattr(fairbits, name) for name in fairbits.__all__]
 ESTIMATORS = [found for found in PUBLIC if isinstance(found, type) and issubclass(found, InvariantClassifier)]
 CODES = [m for m in ESTIMATORS if issubclass(m, PenalisedCodeClassifier) and not issubclass(m, DebiasedCode)]
 
+KINDS = [  # of loss: plain, random bits, exact words, corrected for base rates, an opponent, prototypes, an ensemble
+    fairbits.VanillaClassifier,
+    fairbits.BinaryBernoulliClassifier,
+    fairbits.ExactCodeClassifier,
+    fairbits.DebiasedBernoulliClassifier,
+    fairbits.AdversarialClassifier,
+    fairbits.LFRClassifier,
+    fairbits.RUBiClassifier,
+]
+
 LEARNS = {"min_steps": 120, "learning_rate": 0.01}  # with which every method learns the problem
+
+
+def by_kind(*values):
+    """Return these values with every method, for what all methods inherit: one of each kind, and slowly the rest."""
+    return [pytest.param(*values, cls, marks=[] if cls in KINDS else pytest.mark.slow) for cls in ESTIMATORS]
 
 
 def problem(n=600, n_groups=2, n_classes=2, seed=0):
@@ -29,6 +53,17 @@ def quick(cls, **settings):
     settings = {"max_epochs": 5, "min_steps": 30, "hidden_sizes": (16,), "random_state": 0, **settings}
     own = {field.name: settings.pop(field.name) for field in fields(Schedule) if field.name in settings}
     return cls(schedule=replace(cls.own_schedule, **own), **settings)
+
+
+@contextmanager
+def few_trees():
+    """Let the default learners boost a few trees, also on few rows, and a fair code train a few steps."""
+    short = replace(ExactCodeClassifier.own_schedule, min_steps=30)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(posterior, "BOOSTED_ROWS", 1)
+        patch.setattr(posterior, "HistGradientBoostingClassifier", partial(HistGradientBoostingClassifier, max_iter=4))
+        patch.setattr(ExactCodeClassifier, "own_schedule", short)
+        yield
 
 
 @cache

@@ -1,14 +1,22 @@
-"""One torch thread: the networks are too small for more. Audits, commands and reports train for a moment only."""
+"""One thread: the problems are too small for more. Audits, commands and reports train for a moment only."""
 
 import dataclasses
+import functools
+import os
 from pathlib import Path
 
 import pytest
 import torch
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
-from fairbits.estimators import ExactCodeClassifier, InvariantClassifier
+from fairbits.auditing import probes
+from fairbits.estimators import ExactCodeClassifier, InvariantClassifier, posterior
+from fairbits.workflow import fit_record
 
 torch.set_num_threads(1)
+threadpool_limits(1)  # of boosted trees and of linear algebra
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 
 # Models trained for a fraction of a second may be poor; test_concerns.py alone looks at what they warn of.
 POOR = ("CollapsedCodeWarning", "VanishedClassWarning", "SaturatedPenaltyWarning")
@@ -18,12 +26,20 @@ BRIEF = {"auditing", "commands", "report", "workflow"}  # what they do with a mo
 
 @pytest.fixture(scope="module", autouse=True)
 def _brief_training(request):
-    """Train for a moment: the methods' own schedules have 500 or 1,000 steps, however few the epochs."""
+    """Train for a moment: the methods' own schedules have 500 or 1,000 steps, however few the epochs.
+
+    Estimates are of few trees, also those of probes outside of their own tests, and the optimum is of few cells.
+    """
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name in BRIEF:
             for method in (InvariantClassifier, ExactCodeClassifier):
                 brief = dataclasses.replace(method.own_schedule, min_steps=60)
                 patch.setattr(method, "own_schedule", brief)
+            few = functools.partial(HistGradientBoostingClassifier, max_iter=10)
+            patch.setattr(posterior, "HistGradientBoostingClassifier", few)
+            if request.path.parent.name != "auditing":
+                patch.setattr(probes, "HistGradientBoostingClassifier", few)
+            patch.setattr(fit_record, "COARSE", {**fit_record.COARSE, "bins": 6})
         yield
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from battery import LEARNS, few_trees, quick
 from sklearn.pipeline import make_pipeline
 
 from fairbits import (
     BinaryMIClassifier,
-    ExactCodeClassifier,
     FairCodeClassifier,
     Schedule,
     TableEncoder,
@@ -98,7 +98,7 @@ def exported(tmp_path_factory):
         pytest.importorskip(library, reason="pip install 'fairbits[export]'")
     folder, table, new = tmp_path_factory.mktemp("export"), mixed_table(600, 0), mixed_table(200, 1)
     y = np.where(table["age"] > 40, "old", "young")
-    model = make_pipeline(TableEncoder(max_categories=5), BinaryMIClassifier(code_size=6, max_epochs=5, random_state=0))
+    model = make_pipeline(TableEncoder(max_categories=5), quick(BinaryMIClassifier, code_size=6, **LEARNS))
     model.fit(table, y, binarymiclassifier__sensitive_features=table["age"] % 2 > 1)
     new.to_csv(folder / "new.csv", index=False)
     return model, export_onnx(model, folder), new
@@ -138,9 +138,8 @@ def test_the_consumer_computes_the_hard_code_of_a_fair_model(exported, capsys, m
     _, folder, new = exported
     table = mixed_table(600, 0)
     y = np.where(table["age"] > 40, "old", "young")
-    monkeypatch.setattr("fairbits.estimators.posterior.BOOSTED_ROWS", 1)
-    monkeypatch.setattr(ExactCodeClassifier, "own_schedule", Schedule(min_steps=30, selection="last"))
-    model = FairCodeClassifier(code_size=3, random_state=0).fit(table, y, sensitive_features=np.arange(600) % 2)
+    with few_trees():
+        model = FairCodeClassifier(code_size=3, random_state=0).fit(table, y, sensitive_features=np.arange(600) % 2)
     export_onnx(model, folder / "fair")
     text = run(
         "onnx_consumer.py", str(folder / "fair"), str(folder / "new.csv"), capsys=capsys, monkeypatch=monkeypatch

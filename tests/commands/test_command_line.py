@@ -18,20 +18,27 @@ HEAVY = {"torch", "sklearn", "pandas", "numpy", "scipy", "pyarrow", "altair"}
 COMMANDS = ["fit", "transform", "predict", "audit", "certify", "report", "path", "reproduce", "bench", "data"]
 
 
-def modules_after(*arguments):
+HELPS = ["--version", "--help", *(f"{name} --help" for name in COMMANDS)]
+
+
+@pytest.fixture(scope="module")
+def modules_after():
+    """Return the modules that a fresh interpreter has loaded after each call, one after the other."""
     code = (
         "import sys; from fairbits.commands import main\n"
-        f"sys.argv = ['fairbits', *{list(arguments)!r}]\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print(*sys.modules, file=sys.stderr)"
+        f"for arguments in {HELPS!r}:\n"
+        "    sys.argv = ['fairbits', *arguments.split()]\n"
+        "    try: main()\n"
+        "    except SystemExit as ended: assert not ended.code\n"
+        "    print(*sys.modules, file=sys.stderr)"
     )
-    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split())
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
+    return dict(zip(HELPS, map(set, map(str.split, said.splitlines())), strict=True))
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS), ["--version"]], ids=str)
-def test_help_loads_nothing_heavy(arguments):
-    assert not HEAVY & modules_after(*arguments)
+@pytest.mark.parametrize("arguments", HELPS)
+def test_help_loads_nothing_heavy(modules_after, arguments):
+    assert not HEAVY & modules_after[arguments]
 
 
 def test_help_names_the_commands_and_the_exit_codes(fairbits):

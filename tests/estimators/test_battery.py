@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
-from battery import CODES, ESTIMATORS, LEARNS, fitted, problem, quick
+from battery import CODES, ESTIMATORS, LEARNS, by_kind, fitted, problem, quick
 from sklearn.metrics import roc_auc_score
 
 from fairbits.encoding import BinnedSensitiveFeaturesWarning
@@ -49,7 +49,7 @@ def test_inputs_and_global_generators_are_untouched(cls):
         np.testing.assert_array_equal(given, copy)
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_arrays_pandas_and_polars_agree(cls):
     X, y, s = problem()
     names = np.array(["f", "m"])[s]
@@ -63,9 +63,8 @@ def test_arrays_pandas_and_polars_agree(cls):
     assert by_array.groups_ == by_pandas.groups_ == by_polars.groups_ == [["f", "m"]]
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
-@pytest.mark.parametrize("selection", ["objective", "paper"])
-def test_many_classes_and_groups(cls, selection):
+@pytest.mark.parametrize(("selection", "cls"), [("objective", cls) for cls in ESTIMATORS] + by_kind("paper"))
+def test_many_classes_and_groups(selection, cls):
     X, y, s = problem(n=900, n_groups=4, n_classes=3)
     labels = np.array(["low", "mid", "high"])[y]
     model = quick(cls, selection=selection, **LEARNS).fit(X, labels, sensitive_features=s)
@@ -92,9 +91,10 @@ def test_equal_weights_change_nothing(cls):
         np.testing.assert_allclose(weighted.predict_proba(X), plain, atol=1e-5)
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
-@pytest.mark.parametrize(("batch_size", "steps", "rate"), [(4, 400, 0.001), (256, 100, 0.01)])
-def test_weights_count_whatever_the_batch(cls, batch_size, steps, rate):
+@pytest.mark.parametrize(
+    ("batch_size", "steps", "rate", "cls"), [(256, 100, 0.01, cls) for cls in ESTIMATORS] + by_kind(4, 400, 0.001)
+)
+def test_weights_count_whatever_the_batch(batch_size, steps, rate, cls):
     """One positive in fifty with the weight of fifty: as many as the negatives, also in batches that hold none."""
     rng = np.random.default_rng(0)
     y = (np.arange(2000) % 50 == 0).astype(int)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from battery import CODES, ESTIMATORS, problem, quick
+from battery import CODES, ESTIMATORS, by_kind, problem, quick
 
 from fairbits.estimators import BinaryMIClassifier, SensitiveFeatureInXWarning, fit_stack
 
@@ -61,7 +61,7 @@ def test_bad_settings(cls, name):
     assert repr(value) in str(error.value)
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_a_failed_fit_leaves_the_earlier_one(cls):
     """Also if the failing table has other columns, and if training itself is interrupted."""
     model = quick(cls).fit(X, Y, sensitive_features=S)
@@ -126,7 +126,7 @@ def test_information_of_one_group_is_refused():
         model.information(X[S == 0], sensitive_features=S[S == 0])
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_sensitive_feature_inside_x_warns(cls):
     sex = pd.Series(np.array(["f", "m"])[S], name="sex")
     with pytest.warns(SensitiveFeatureInXWarning, match="'sex' has the name"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from paper_records import everything, one_kind_each, reference, scores, search
+from paper_records import draw_no_pixels, everything, one_kind_each, reference, scores, search
 
 from fairbits.lab.paper import LATEX_HEAD, paper_sections, write_lab_report, write_paper
 from fairbits.lab.paper.biased_images import contact_sheet, png
@@ -73,6 +73,7 @@ def test_the_published_tables_are_those_of_the_published_records():
 @pytest.mark.parametrize("kind", one_kind_each())
 def test_one_kind_of_run_alone_has_tables_figures_and_a_page(kind, tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRBITS_DATA", str(tmp_path))
+    draw_no_pixels(monkeypatch)
     records = one_kind_each()[kind]
     for record in records:
         append_record(tmp_path / "records.jsonl", record)

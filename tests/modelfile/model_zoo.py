@@ -1,18 +1,11 @@
 """Fitted models of every kind, trained for a fraction of a second, with rows to try them on."""
 
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
-
 import numpy as np
 import pandas as pd
-import pytest
-from battery import problem, quick
-from sklearn.ensemble import HistGradientBoostingClassifier
+from battery import few_trees, problem, quick
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from fairbits import BinaryMIClassifier, CertifiedClassifier, ExactCodeClassifier, FairCodeClassifier, TableEncoder
-from fairbits.estimators import posterior
 from fairbits.estimators.posterior import PosteriorEncoder
 
 
@@ -43,17 +36,6 @@ def certified():
     method = make_pipeline(TableEncoder(), quick(BinaryMIClassifier, code_size=3, gamma=0.2))
     model = CertifiedClassifier(method, path=(0.5, 0.9), max_disparity=0.9, random_state=0)
     return model.fit(table, y, sensitive_features=s[["sex"]]), table, s[["sex"]]
-
-
-@contextmanager
-def few_trees():
-    """Let the default learners boost a few trees, also on few rows, and a fair code train a few steps."""
-    short = replace(ExactCodeClassifier.own_schedule, min_steps=30)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(posterior, "BOOSTED_ROWS", 1)
-        patch.setattr(posterior, "HistGradientBoostingClassifier", partial(HistGradientBoostingClassifier, max_iter=4))
-        patch.setattr(ExactCodeClassifier, "own_schedule", short)
-        yield
 
 
 def posterior_pipeline(grouping="intersection", n_classes=2, **settings):

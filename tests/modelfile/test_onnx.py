@@ -30,8 +30,7 @@ from fairbits import (
 from fairbits.datasets import biased_digits
 from fairbits.estimators import CodeClassifier
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.onnx_export import as_onnx, traced
-from fairbits.modelfile.posterior_graph import posterior_inputs, tree_attributes
+from fairbits.modelfile.posterior_graph import tree_attributes
 
 onnx, _, onnxruntime = (
     pytest.importorskip(library, reason="pip install 'fairbits[export]'")
@@ -56,12 +55,12 @@ def operators():
         yield cached
 
 
-def run(file, **inputs):
-    """What onnxruntime computes, on one thread."""
+def run(file, output=None, **inputs):
+    """What onnxruntime computes, on one thread: its only output, or the named one."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    (output,) = onnxruntime.InferenceSession(str(file), options).run(None, inputs)
-    return output
+    (found,) = onnxruntime.InferenceSession(str(file), options).run([output] if output else None, inputs)
+    return found
 
 
 def check_parity(model, folder, X):
@@ -226,15 +225,35 @@ def inputs_of(encoder, rows, file):
     return {value.name: given[value.name] for value in onnx.load(file).graph.input if value.name in given}
 
 
+def features_of(file, front):
+    """Write the encoder once more, which also returns what its network sees, and return that file and the name."""
+    model = onnx.load(file)
+    made = {output: node for node in model.graph.node for output in node.output}
+    ends = [node for node in model.graph.node if node.op_type == "Concat" and "x" in node.input]  # beside the columns
+    if not front.has_columns_:
+        ends = [
+            n
+            for n in model.graph.node
+            if n.op_type == "Cast" and n.input[0] in made and made[n.input[0]].op_type == "Div"
+        ]
+    (end,) = ends
+    shape = ["n", len(front.get_feature_names_out())]
+    model.graph.output.append(onnx.helper.make_tensor_value_info(end.output[0], onnx.TensorProto.FLOAT, shape))
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, file.with_name("both.onnx"))
+    return file.with_name("both.onnx"), end.output[0]
+
+
 def check_estimates(front, method, folder):
     """Compare the estimates as probabilities, then the bits, where theta is clear of its noise or of 1/2."""
     rows, file = odd_rows(), folder / "encoder.onnx"
     features, inputs = front.transform(rows), inputs_of(front, rows, file)
-    function, given = posterior_inputs(front)
-    model = as_onnx(traced(lambda x, scores=None: function(x, scores)), given, "features", front)
-    onnx.checker.check_model(model, full_check=True)
-    (folder / "front.onnx").write_bytes(model.SerializeToString())
-    found = run(folder / "front.onnx", **inputs)
+    theta = method.net_.theta(torch.from_numpy(features)).detach().numpy()
+    noise = np.full_like(theta, 0.5)
+    if not method.is_hard:
+        noise = inputs["noise"] = np.random.default_rng(0).random(theta.shape, dtype=np.float32)
+    both, name = features_of(file, front)
+    found = run(both, name, **inputs)
     assert found.dtype == features.dtype == np.float32
     assert found.shape == features.shape
     n = len(front.mean_)
@@ -242,10 +261,6 @@ def check_estimates(front, method, folder):
     # scikit-learn computes some estimates in float32: their log-ratios differ more than the probabilities.
     odds = [np.exp(f[:, :n].astype(float) * front.scale_ + front.mean_) for f in (found, features)]
     np.testing.assert_allclose(*(o / (1 + o) for o in odds), rtol=0, atol=1e-6)
-    theta = method.net_.theta(torch.from_numpy(features)).detach().numpy()
-    noise = np.full_like(theta, 0.5)
-    if not method.is_hard:
-        noise = inputs["noise"] = np.random.default_rng(0).random(theta.shape, dtype=np.float32)
     clear = np.abs(theta - noise) > 1e-4
     assert clear.mean() > 0.99
     bits = run(file, **inputs)
@@ -257,7 +272,7 @@ def check_estimates(front, method, folder):
 
 @pytest.mark.parametrize(
     ("grouping", "n_classes", "settings"),
-    [("intersection", 2, {}), ("each", 3, {}), ("each", 2, {"columns": False})],
+    [("intersection", 2, {}), ("each", 3, {}), ("intersection", 2, {"columns": False})],
     ids=["crossed", "three classes", "estimates alone"],
 )
 def test_estimates_are_within_the_encoder(grouping, n_classes, settings, tmp_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fit_records import EVIL, GROUP, audit_record, small_record
-from paper_records import everything
+from paper_records import draw_no_pixels, everything
 
 from fairbits.lab.paper import paper_charts, paper_sections, write_lab_report
 from fairbits.lab.paper.record_frames import in_order
@@ -263,7 +263,8 @@ def test_audits_of_other_representations_have_a_page():
     assert real.text.count("Not in this report") == 6
 
 
-def test_the_papers_experiments_have_a_page(tmp_path):
+def test_the_papers_experiments_have_a_page(tmp_path, monkeypatch):
+    draw_no_pixels(monkeypatch)
     for found in everything():
         append_record(tmp_path / "records.jsonl", found)
     sections = paper_sections(everything())
