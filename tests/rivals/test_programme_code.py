@@ -1,6 +1,7 @@
 """The code of the linear programme: hard, within its limit, below the front, and certified like any other code."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ def code(**settings):
     return LinearProgrammeCode(**({"estimators": LogisticRegression(), "bins": 8, "random_state": 0} | settings))
 
 
+@cache
 def fitted(limit=0.1, n=3_000, n_groups=2, n_classes=2, **settings):
     x, y, s, _ = population(n, n_groups, n_classes)
     return code(limit=limit, **settings).fit(x, y, sensitive_features=s)
