@@ -5,19 +5,17 @@ table is made from the records alone.
 """
 
 import time
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
-from threadpoolctl import threadpool_limits
 
 import fairbits
 import fairbits.rivals
 from benchmarks.codes_tables import tables
-from benchmarks.outcomes import RESULTS, Job, arguments, outcomes, outcomes_of, publish
+from benchmarks.outcomes import RESULTS, Job, run_and_publish
 from fairbits import BinaryMIClassifier, ExactCodeClassifier, PosteriorEncoder, TableEncoder
 from fairbits.certificate.confidence_bounds import one_set_deviation
 from fairbits.datasets import load_adult, load_bank, load_compas
@@ -279,20 +277,5 @@ def choose(
     return {"setting": best.setting, "passed": len(passed), "bound": best.bound(s, held), **best.at(y, s, scored)}
 
 
-def run(job: Job) -> dict[str, Any]:
-    """Return the result of a job, computed on one thread."""
-    torch.set_num_threads(1)
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return path(job)
-
-
-def main() -> None:
-    """Run the jobs that have no record, then write the table."""
-    given = arguments(__doc__, "NAME")
-    outcomes_of(jobs(given.names), run, FOLDER, workers=given.workers)
-    publish(FOLDER, tables(list(outcomes(FOLDER).values())), {})
-
-
 if __name__ == "__main__":
-    main()
+    run_and_publish(__doc__, jobs, path, FOLDER, tables)

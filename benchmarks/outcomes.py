@@ -3,13 +3,17 @@
 import argparse
 import sys
 import time
+import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import ConfigDict
 from rich.console import Console
 from rich.progress import Progress
+from threadpoolctl import threadpool_limits
 
 from fairbits.lab.harness import Folder, Work, finish
 from fairbits.lab.run_settings import Settings
@@ -55,6 +59,21 @@ def arguments(about: str, names: str = "", kind: type = str) -> argparse.Namespa
         parser.add_argument("names", metavar=names, nargs="*", type=kind)
     parser.add_argument("--workers", type=int, default=1, help="processes that work at the same time")
     return parser.parse_args()
+
+
+def quietly(work: Work, job: Any) -> dict[str, Any]:
+    """Return the result of a job, computed on one thread and without warnings."""
+    torch.set_num_threads(1)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return work(job)
+
+
+def run_and_publish(about: str, jobs: Callable, work: Work, folder: Path, tables: Callable) -> None:
+    """Run the jobs named on the command line that have no record, then write the tables of all records."""
+    given = arguments(about, "NAME")
+    outcomes_of(jobs(given.names), partial(quietly, work), folder, workers=given.workers)
+    publish(folder, tables(list(outcomes(folder).values())), {})
 
 
 def publish(folder: Path, lines: list[str], limits: dict[str, bool]) -> None:

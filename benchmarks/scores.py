@@ -6,19 +6,16 @@ Every method has one line in results/scores/records.jsonl and is not run again. 
 ``pip install 'fairbits[compare]'``.
 """
 
-import warnings
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
-from threadpoolctl import threadpool_limits
 
 import fairbits
 import fairbits.rivals
-from benchmarks.outcomes import RESULTS, Job, arguments, outcomes, outcomes_of, publish
+from benchmarks.outcomes import RESULTS, Job, run_and_publish
 from fairbits.datasets import load_adult
 from fairbits.estimators import fit_stack
 from fairbits.estimators.diagnostics import held_out_scores
@@ -133,14 +130,6 @@ def point(model: Any, X: Any, y: np.ndarray, s: np.ndarray) -> dict[str, float]:
     return {**found, "sensitive_auc": auc(s[other], trees.predict_proba(shown[other]))}
 
 
-def run(job: Job) -> dict[str, Any]:
-    """Return the result of a job, computed on one thread."""
-    torch.set_num_threads(1)
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return path(job)
-
-
 def tables(records: list[dict[str, Any]]) -> list[str]:
     """Return the lines of the page: every method's best AUC at two levels of AUDC."""
     head = " | ".join(f"AUC at AUDC at most {most:.3f} | AUC of S" for most in AUDCS)
@@ -159,12 +148,9 @@ def best_at(points: list[dict[str, float]]) -> dict[str, float]:
     for most in AUDCS:
         best = max((p for p in points if p["audc"] <= most), key=lambda p: p["auc"], default=nothing)
         found |= {f"auc {most}": best["auc"], f"sensitive {most}": best["sensitive_auc"]}
-    drawn = "one_draw_" * (OTHERS_DRAW in points[0])
+    drawn = "one_draw_" * ("one_draw_accuracy" in points[0])  # drawn labels are judged as drawn
     low = [p[f"{drawn}accuracy"] for p in points if p[f"{drawn}discrimination"] <= 0.03]
     return found | {"accuracy": max(low, default=np.nan)}
-
-
-OTHERS_DRAW = "one_draw_accuracy"
 
 
 def spread(values: list[float]) -> str:
@@ -175,12 +161,5 @@ def spread(values: list[float]) -> str:
     return mean if len(values) == 1 else f"{mean} ({min(values):.4f} to {max(values):.4f})"
 
 
-def main() -> None:
-    """Run the jobs that have no record, then write the table."""
-    given = arguments(__doc__, "NAME")
-    outcomes_of(jobs(given.names), run, FOLDER, workers=given.workers)
-    publish(FOLDER, tables(list(outcomes(FOLDER).values())), {})
-
-
 if __name__ == "__main__":
-    main()
+    run_and_publish(__doc__, jobs, path, FOLDER, tables)

@@ -3,19 +3,16 @@
 Every job has one line in results/tasks/records.jsonl and is not run again.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
-from threadpoolctl import threadpool_limits
 
-from benchmarks.outcomes import RESULTS, Job, arguments, outcomes, outcomes_of, publish
+from benchmarks.outcomes import RESULTS, Job, run_and_publish
 from fairbits import CertifiedClassifier, FairCodeClassifier, TableEncoder, certify
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators.certified import NotCertifiedError
@@ -118,12 +115,9 @@ def small(job: Job) -> dict[str, Any]:
     return found
 
 
-def run(job: Job) -> dict[str, Any]:
-    """Return the result of a job, computed on one thread."""
-    torch.set_num_threads(1)
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return {"tasks": tasks, "small": small}[job.job](job)
+def work(job: Job) -> dict[str, Any]:
+    """Return the result of a job."""
+    return {"tasks": tasks, "small": small}[job.job](job)
 
 
 def tables(records: list[dict[str, Any]]) -> list[str]:
@@ -153,12 +147,5 @@ def tables(records: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def main() -> None:
-    """Run the jobs that have no record, then write the tables."""
-    given = arguments(__doc__, "NAME")
-    outcomes_of(jobs(given.names), run, FOLDER, workers=given.workers)
-    publish(FOLDER, tables(list(outcomes(FOLDER).values())), {})
-
-
 if __name__ == "__main__":
-    main()
+    run_and_publish(__doc__, jobs, work, FOLDER, tables)

@@ -58,6 +58,10 @@ def mean_words(theta: Tensor, row_weights: Tensor) -> Tensor:
 class _Batched(Function):
     """A function that takes leading dimensions: under vmap, the new dimension moves to the front."""
 
+    def __init_subclass__(cls) -> None:
+        # torch inspects the signature at every call, which takes longer than the arithmetic of a small batch
+        cls.forward.__dict__["__signature__"] = inspect.signature(cls.forward)
+
     @classmethod
     def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
         first = [
@@ -110,11 +114,6 @@ class _MeanWordsGradient(_Batched):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         pass
-
-
-for _function in (_MeanWords, _MeanWordsGradient):
-    # torch inspects the signature at every call, which takes longer than the arithmetic of a small batch
-    _function.forward.__dict__["__signature__"] = inspect.signature(_function.forward)
 
 
 def _parts(theta: Tensor, row_weights: Tensor) -> Iterator[tuple[slice, Any, Tensor]]:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from fairbits.settings import CheckedSettings, setting
+from fairbits.settings import check_settings, setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule(CheckedSettings):
+class Schedule:
     """How an estimator trains; the defaults serve most tables.
 
     Parameters
@@ -32,6 +32,9 @@ class Schedule(CheckedSettings):
     learning_rate_decay: str = setting("none", one_of=("none", "linear"))
     validation_fraction: float = setting(0.1, at_least=0, at_most=0.9)
     selection: str = setting("objective", one_of=("objective", "paper", "last"))
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
 
 @dataclass(kw_only=True)
