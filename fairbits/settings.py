@@ -67,13 +67,6 @@ def check_settings(estimator: Any) -> None:
             raise InputError(f"{found}.", argument=field.name, value=value, remedy=remedy)
 
 
-class CheckedSettings:
-    """Settings that are checked when they are chosen, not only when they are used; a base for dataclasses."""
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-
 def search_ranges(estimator: Any) -> dict[str, SearchRange]:
     """Return the tunable settings of an estimator and where to search them."""
     return {f.name: f.metadata["search"] for f in dataclasses.fields(estimator) if f.metadata.get("search")}
