@@ -103,7 +103,7 @@ def tree_attributes(model: Any, told: Any = ()) -> dict[str, Any]:
     splits = trees.nodes[inner]
     column, by_set, threshold = order[splits["feature_idx"]], splits["is_categorical"] != 0, splits["num_threshold"]
     values = np.array([*[np.nan] * (len(order) - len(told)), *told])[column]
-    fixed, to_left = ~np.isnan(values), values <= threshold  # a split by a value that is told goes to one side
+    fixed, to_left = ~np.isnan(values), values <= threshold  # where the label is given, its splits have one branch
     threshold = np.where(fixed, np.where(to_left, np.inf, -np.inf), np.where(by_set, 0.0, threshold))
     tensors = {"nodes_modes": np.where(by_set, AMONG, AT_MOST).astype(np.uint8), "nodes_splits": threshold}
     tensors |= {"leaf_weights": trees.nodes["value"][leaf]}
