@@ -17,7 +17,7 @@ import fairbits.rivals
 from benchmarks.codes_tables import tables
 from benchmarks.outcomes import RESULTS, Job, run_and_publish
 from fairbits import BinaryMIClassifier, ExactCodeClassifier, PosteriorEncoder, TableEncoder
-from fairbits.certificate.confidence_bounds import one_set_deviation
+from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
 from fairbits.estimators.exact_code import disparity_slope
@@ -32,6 +32,7 @@ LIMITS = np.geomspace(0.006, 0.3, 20).round(4).tolist()
 GAMMAS = [0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99]
 PROMISES = {"adult": [0.03, 0.05, 0.1], "bank": [0.07, 0.08, 0.1], "compas": [0.1, 0.11, 0.15, 0.2, 0.25, 0.3]}
 SPLITS = {"adult": 5, "bank": 5, "compas": 8}
+THEOREMS = (HOEFFDING, "shortest")
 HALVES = 5  # random halves of adult.test
 FRONT_LIMITS = {"adult": [0.02, 0.05, 0.1], "bank": [0.02, 0.05, 0.1], "compas": [0.05, 0.1, 0.2]}
 LEVELS = 16  # of a rival's score: quantiles of the training rows
@@ -97,7 +98,14 @@ def path(job: Job) -> dict[str, Any]:
         halves = [np.random.default_rng(k).permutation(len(y_test)) for k in range(HALVES)]
         protocols["halves"] = [(h[: len(h) // 2], h[len(h) // 2 :]) for h in halves]
     kept = [
-        {"promise": promise, "protocol": name, "half": k, **choose(found, y_test, s_test, *rows, promise)}
+        {
+            "promise": promise,
+            "protocol": name,
+            "half": k,
+            "theorem": theorem,
+            **choose(found, y_test, s_test, *rows, promise, theorem),
+        }
+        for theorem in THEOREMS
         for promise in PROMISES[job.dataset]
         for name, splits in protocols.items()
         for k, rows in enumerate(splits)
@@ -189,19 +197,26 @@ class Released:
         noise = counts.sum() / rows / counts
         return float(disparity_slope(torch.from_numpy(shares), torch.from_numpy(noise))[0])
 
-    def bound(self, s: np.ndarray, rows: np.ndarray) -> float:
-        """Return the 95 % bound on the disparity by Hoeffding's inequality, from some rows."""
-        if not isinstance(self.model, BinaryMIClassifier):
-            shown = total_variation(self.word[rows], s[rows])
-        else:
+    def bound(self, s: np.ndarray, rows: np.ndarray, theorem: str) -> float:
+        """Return the 95 % bound on the disparity from some rows."""
+        counts, random = np.unique(s[rows], return_counts=True)[1], isinstance(self.model, BinaryMIClassifier)
+        if random:
             number = np.unique(s[rows], return_inverse=True)[1]
             shown = float(random_code_variation(torch.from_numpy(self.theta[rows]), torch.from_numpy(number)))
-        return shown + one_set_deviation(np.unique(s[rows], return_counts=True)[1], 1.0, 0.05)
+        else:
+            shown = total_variation(self.word[rows], s[rows])
+        if theorem == HOEFFDING:
+            return shown + hoeffding_deviation(counts, 1.0, 0.05)
+        return shown + deviation(counts, 0.05)[0] if random else limit_of_difference(shown, counts, 0.05)[0]
 
     def scores(self, y: np.ndarray, s: np.ndarray) -> dict[str, Any]:
         """Return what the released code does on all test rows, and the random code of the same network."""
         everyone = np.arange(len(y))
-        found = {"setting": self.setting, "trained": self.expected(10**12), "bound": self.bound(s, everyone)}
+        found = {
+            "setting": self.setting,
+            "trained": self.expected(10**12),
+            "bound": self.bound(s, everyone, "shortest"),
+        }
         found |= self.at(y, s, everyone)
         if self.soft is not None:
             law, p = self.soft["law"], self.soft["p"]
@@ -262,19 +277,30 @@ def weighted_auc(law: np.ndarray, p: np.ndarray, y: np.ndarray) -> float:
 
 
 def choose(
-    found: list[Released], y: np.ndarray, s: np.ndarray, held: np.ndarray, scored: np.ndarray, promise: float
+    found: list[Released],
+    y: np.ndarray,
+    s: np.ndarray,
+    held: np.ndarray,
+    scored: np.ndarray,
+    promise: float,
+    theorem: str,
 ) -> dict[str, Any]:
     """Certify in order on some rows up to the first failure, keep the least log-loss there, and score it on others."""
     passed = []
     for model in found:
-        if model.bound(s, held) > promise:
+        if model.bound(s, held, theorem) > promise:
             break
         passed.append(model)
     if not passed:
         return {"setting": None}
     losses = [-np.log(m.p[held, y[held]]).mean() for m in passed]
     best = passed[int(np.argmin(losses))]
-    return {"setting": best.setting, "passed": len(passed), "bound": best.bound(s, held), **best.at(y, s, scored)}
+    return {
+        "setting": best.setting,
+        "passed": len(passed),
+        "bound": best.bound(s, held, theorem),
+        **best.at(y, s, scored),
+    }
 
 
 if __name__ == "__main__":

@@ -25,8 +25,10 @@ ABOUT = """\
 of what the training rows let expect. Of the models that pass, the one with the smallest log-loss on the calibration
 rows is kept. Adult: adult.data trains, and adult.test calibrates and scores ("whole"), or one half of it calibrates and
 the other scores ("halves", 5 random ones); 5 seeds. Bank: 5, COMPAS: 8 random splits, two thirds train and the others
-calibrate and score. Means and standard deviations. The bound is Hoeffding's. Settings of the method were compared on
-parts of adult.data and on other splits of Bank and COMPAS; results of earlier settings on adult.test were seen, too."""
+calibrate and score. Means and standard deviations. "Shortest" is the bound that fairbits uses: the exact binomial one for
+hard codes and decisions, Berry-Esseen and Bernstein for random codes; "Hoeffding" is the bound of version 0.1. Settings
+of the method were compared on parts of adult.data and on other splits of Bank and COMPAS; results of earlier settings
+on adult.test were seen, too."""
 PAIRED = """\
 The same certified limit, split by split: AUC of our code less that of the other, mean and 95 % interval (Student's t)
 over the splits where both have a model. A method that certifies nothing has no AUC to compare."""
@@ -73,18 +75,18 @@ def _table(head: Sequence[str], rows: list[Sequence[str]]) -> list[str]:
 
 def _certified(found: pd.DataFrame) -> list[str]:
     rows = []
-    for names, own in found.groupby(["dataset", "kind", "promise", "protocol"], sort=False):
+    for names, own in found.groupby(["dataset", "kind", "promise", "protocol", "theorem"], sort=False):
         passed = own[own.setting.notna()]
         several = len(passed) > 1
         scores = [f"{passed[n].mean():.4f} ± {passed[n].std():.4f}" for n in ("bound", "accuracy", "auc")]
         count = f"{len(passed)} of {len(own)}"
-        rows.append([names[0], names[1], f"{names[2]:g}", names[3], count, *(scores if several else ["", "", ""])])
-    return _table(["", "code", "limit", "protocol", "certified", "bound", "accuracy", "AUC"], rows)
+        rows.append([*names[:2], f"{names[2]:g}", *names[3:], count, *(scores if several else ["", "", ""])])
+    return _table(["", "code", "limit", "protocol", "theorem", "certified", "bound", "accuracy", "AUC"], rows)
 
 
 def _paired(found: pd.DataFrame) -> list[str]:
     rows = []
-    keys = ["dataset", "promise", "protocol"]
+    keys = ["dataset", "promise", "protocol", "theorem"]
     own = found.groupby([*keys, "kind", "split"], sort=False).auc.mean().unstack("kind")
     for names, aucs in own.groupby(level=keys, sort=False):
         for ours in (OURS, TOLD):
@@ -92,8 +94,9 @@ def _paired(found: pd.DataFrame) -> list[str]:
             for other in [kind for kind in KINDS.values() if kind in told - {ours} and kind in aucs]:
                 if ours in aucs and aucs[other].notna().any():
                     apart = (aucs[ours] - aucs[other]).dropna()
-                    rows.append([names[0], f"{names[1]:g}", names[2], ours, other, _interval(apart), str(len(apart))])
-    return _table(["", "limit", "protocol", "code", "other", "difference in AUC", "splits"], rows)
+                    cells = [ours, other, _interval(apart), str(len(apart))]
+                    rows.append([names[0], f"{names[1]:g}", *names[2:], *cells])
+    return _table(["", "limit", "protocol", "theorem", "code", "other", "difference in AUC", "splits"], rows)
 
 
 def _interval(values: Any) -> str:

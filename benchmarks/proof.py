@@ -23,7 +23,7 @@ from benchmarks.receivers import outcome, ten_classifiers
 from fairbits import BinaryMIClassifier, TableEncoder, VanillaClassifier
 from fairbits.auditing.probes import auc_interval, one_vs_rest
 from fairbits.certificate import Certificate, certify
-from fairbits.certificate.confidence_bounds import one_set_deviation
+from fairbits.certificate.deviations import hoeffding_deviation
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
 from fairbits.metrics import auc
@@ -88,8 +88,8 @@ def receivers(job: Job) -> dict[str, Any]:
         "label_auc": auc(y[fresh], model.decode(code)[:, 1]),
         "bound": proof.total_variation,
         "cap": proof.balanced_accuracy,
-        "bound_error": one_set_deviation(rows, 1.0, 0.05),
-        "cap_error": one_set_deviation(rows, 1 / len(rows), 0.05),
+        "bound_error": hoeffding_deviation(rows, 1.0, 0.05),
+        "cap_error": hoeffding_deviation(rows, 1 / len(rows), 0.05),
         "receivers": outcomes,
     }
 
@@ -131,7 +131,7 @@ def choice(job: Job) -> dict[str, Any]:
     train, held = parts[::2], parts[1::2]
     models = trained(job.settings, job.gammas, job.seed, *train)
     points = [point(model, train, held, np.random.default_rng(job.seed)) for model in models]
-    return {"path": points, "deviation": one_set_deviation(np.bincount(s_test), 1.0, 0.05)}
+    return {"path": points, "deviation": hoeffding_deviation(np.bincount(s_test), 1.0, 0.05)}
 
 
 def tightness(job: Job) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
-from fairbits.certificate.confidence_bounds import one_set_deviation
+from fairbits.certificate.deviations import hoeffding_deviation
 from fairbits.errors import InputError
 
 QUICK_ROWS = 20_000  # with these rows the quick probes take seconds
@@ -99,7 +99,7 @@ def run_probes(
         raise InputError(f"Z has {len(Z)} rows and groups has {len(s)}.", remedy="Pass one group number per row.")
     first = halves(s, random_state)
     train, test = (Z[first], s[first]), (Z[~first], s[~first])
-    slack = one_set_deviation(np.bincount(test[1]), 1 / (s.max() + 1), (1 - confidence) / len(models))
+    slack = hoeffding_deviation(np.bincount(test[1]), 1 / (s.max() + 1), (1 - confidence) / len(models))
     found = {name: _scores(name, train, test, confidence, slack, n_permutations, random_state) for name in models}
     return [ProbeResult(name, view, column, **scores) for name, scores in found.items()]
 

@@ -5,16 +5,16 @@ lower bound, a disparity that is there for certain, contradicts an upper one bel
 """
 
 import math
-from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from scipy.optimize import brentq, minimize_scalar
-from scipy.stats import beta, norm
+from scipy.stats import beta
 from torch import Tensor
 
+from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.certificate.released_code import Release
 from fairbits.errors import InputError
 from fairbits.information import WeighedGroups, binary_entropy, share_entropy, table_information, word_tables
@@ -26,21 +26,6 @@ EXACT_WORK = 2**36  # rows times code words
 MONTE_CARLO_DRAWS = 10_000
 MONTE_CARLO_SHARE = 0.1  # of delta
 CLAMP = 1e-9  # theta in the logarithms of the Monte-Carlo estimate
-
-
-def one_set_deviation(rows: np.ndarray, share: float, delta: float, *, asymptotic: bool = False) -> float:
-    """Return how far a mean over groups, sum_s share * mean_s(Z) with Z in [0, 1], may fall below its expectation.
-
-    Hoeffding at one fixed event: share sqrt(sum_s 1/n_s ln(1/delta) / 2). The asymptotic variant puts the normal
-    quantile and the largest variance, 1/4, in its place.
-
-    >>> round(one_set_deviation(np.array([5000, 5000]), 1.0, 0.05), 4)
-    0.0245
-    """
-    if (rows == 0).any():
-        return math.inf
-    scale = share * math.sqrt(np.sum(1 / rows))
-    return float(scale * (norm.isf(delta) / 2 if asymptotic else math.sqrt(math.log(1 / delta) / 2)))
 
 
 def information_bound(estimate: float, rows: np.ndarray, delta: float, prior: np.ndarray | None = None) -> float:
@@ -126,15 +111,33 @@ class Estimates(NamedTuple):
     information: float  # bits
     spent: float = 0.0  # share of delta used up by drawing
 
-    def upper_bounds(self, rows: np.ndarray, delta: float, prior: np.ndarray | None, asymptotic: bool) -> tuple:
-        """Return bounds of total variation, balanced accuracy and information from rows (K,), and the estimates."""
-        k, deviation = len(rows), partial(one_set_deviation, delta=delta, asymptotic=asymptotic)
-        distance = max(shown + deviation(rows[[*pair]], 1.0) for pair, shown in self.total_variation.items())
+    def upper_bounds(
+        self, rows: np.ndarray, delta: float, prior: np.ndarray | None, hard: bool, theorem: str
+    ) -> tuple[float, float, float, float, float, str]:
+        """Return bounds of total variation, balanced accuracy and information from rows (K,), the estimates, a name.
+
+        The name is that of the theorem behind the bound of the total variation.
+        """
+        k, distance, name = len(rows), 0.0, HOEFFDING
+        for pair, shown in self.total_variation.items():
+            found = _limit(shown, rows[[*pair]], delta, hard and self.spent == 0, theorem)
+            distance, name = max((distance, name), found)
         guess = (1 + distance) / 2  # of two groups: the same claim
         if k > 2:
-            guess = self.best_guess + deviation(rows, 1 / k)
+            guess = self.best_guess + hoeffding_deviation(rows, 1 / k, delta)
         information = information_bound(self.information, rows, delta, prior)
-        return min(1.0, distance), min(1.0, guess), information, max(self.total_variation.values()), self.information
+        shown = max(self.total_variation.values())
+        return min(1.0, distance), min(1.0, guess), information, shown, self.information, name
+
+
+def _limit(shown: float, rows: np.ndarray, delta: float, hard: bool, theorem: str) -> tuple[float, str]:
+    """Return an upper limit of the total variation of two groups, and the name of its theorem."""
+    if theorem == HOEFFDING:
+        return shown + hoeffding_deviation(rows, 1.0, delta), HOEFFDING
+    if hard:
+        return limit_of_difference(shown, rows, delta)
+    length, name = deviation(rows, delta)
+    return shown + length, name
 
 
 def estimates(
@@ -254,11 +257,11 @@ def proved_gap(
 
     def hoped_for(pair: tuple[int, int]) -> float:
         s, r = pair
-        return float((chosen[s] - chosen[r]).clamp(min=0).sum()) - one_set_deviation(rows[[s, r]], 1.0, delta)
+        return float((chosen[s] - chosen[r]).clamp(min=0).sum()) - hoeffding_deviation(rows[[s, r]], 1.0, delta)
 
     s, r = max(pairs, key=hoped_for)
     gap = float((measured[s] - measured[r])[chosen[s] > chosen[r]].sum())
-    proved, also = (max(gap - one_set_deviation(rows[[s, r]], 1.0, error), 0.0) for error in (delta, delta / 2))
+    proved, also = (max(gap - hoeffding_deviation(rows[[s, r]], 1.0, error), 0.0) for error in (delta, delta / 2))
     # Lower limits of the shares of all groups together (Clopper and Pearson): the rows that choose also say how many.
     shares = beta.ppf(delta / 2 / n_groups, np.maximum(sizes, 1), sizes.sum() - sizes + 1)[[s, r]]
     return ProvedGap(proved, 2 * also**2 * float(shares.prod() / shares.sum()) / math.log(2))

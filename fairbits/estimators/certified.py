@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, certify
 from fairbits.certificate.certification import CodedRows
+from fairbits.certificate.deviations import HOEFFDING
 from fairbits.certificate.released_code import binary_digits, encode_rows
 from fairbits.encoding import SeenRows, row_hashes, take_rows
 from fairbits.errors import InputError
@@ -177,7 +179,9 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         with warnings.catch_warnings():
             for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
                 warnings.simplefilter("ignore", category)
-            excess = [[max(c.excess for c in self._claims(model, *part)) for part in parts] for model in models]
+            excess = [
+                [max(c.excess for c in self._claims(model, *part, HOEFFDING)) for part in parts] for model in models
+            ]
         return [models[i] for i in np.argsort(np.mean(excess, 1), kind="stable")]
 
     def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any) -> Any:
@@ -198,14 +202,14 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             raise NotCertifiedError(worst, self.confidence)
         return passed[int(self.path_.log_loss.argmin())]
 
-    def _claims(self, model: Any, X: Any, s: Any) -> list[_Claim]:
+    def _claims(self, model: Any, X: Any, s: Any, theorem: str = "shortest") -> list[_Claim]:
         """Return what must be within its limit for a model to pass: the code, and a class that is no function of it."""
-        found = {"code": certify(model, X, sensitive_features=s, confidence=self.confidence)}
+        proof = partial(certify, sensitive_features=s, confidence=self.confidence, theorem=theorem)
+        found = {"code": proof(model, X)}
         if not model.is_hard:
             number = np.searchsorted(model.classes_, model.predict(X))
             digits = torch.from_numpy(binary_digits(number, len(model.classes_)))
-            coded = CodedRows(digits, model.group_encoder_, hard=True)
-            found["class"] = certify(coded, sensitive_features=s, confidence=self.confidence)
+            found["class"] = proof(CodedRows(digits, model.group_encoder_, hard=True))
         limits, n = {"total_variation": self.max_disparity, "information": self.max_information}, len(X)
         return [
             _Claim(of, kind, getattr(c, kind), max(getattr(b, f"estimated_{kind}") for b in c.bounds), limit, n)
