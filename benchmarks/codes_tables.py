@@ -25,7 +25,7 @@ ABOUT = """\
 of what the training rows let expect. Of the models that pass, the one with the smallest log-loss on the calibration
 rows is kept. Adult: adult.data trains, and adult.test calibrates and scores ("whole"), or one half of it calibrates and
 the other scores ("halves", 5 random ones); 5 seeds. Bank: 5, COMPAS: 8 random splits, two thirds train and the others
-calibrate and score. Means and standard deviations. "Shortest" is the bound that fairbits uses: the exact binomial one for
+calibrate and score. Means and standard deviations. "Shortest" is the bound of fairbits: the exact binomial one for
 hard codes and decisions, Berry-Esseen and Bernstein for random codes; "Hoeffding" is the bound of version 0.1. Settings
 of the method were compared on parts of adult.data and on other splits of Bank and COMPAS; results of earlier settings
 on adult.test were seen, too."""
