@@ -5,10 +5,10 @@ from fairbits.certificate.certification import GroupBounds as GroupBounds
 from fairbits.certificate.certification import SmallGroupWarning as SmallGroupWarning
 from fairbits.certificate.certification import TrainingRowsWarning as TrainingRowsWarning
 from fairbits.certificate.certification import certify as certify
-from fairbits.certificate.confidence_bounds import ProvedGap as ProvedGap
-from fairbits.certificate.confidence_bounds import proved_gap as proved_gap
 from fairbits.certificate.ledger import Ledger as Ledger
 from fairbits.certificate.ledger import OtherPeopleError as OtherPeopleError
+from fairbits.certificate.lower_bounds import ProvedGap as ProvedGap
+from fairbits.certificate.lower_bounds import proved_gap as proved_gap
 from fairbits.certificate.released_code import Release as Release
 from fairbits.certificate.releasing import AlreadyReleasedError as AlreadyReleasedError
 from fairbits.certificate.releasing import OtherReleaseError as OtherReleaseError

@@ -1,31 +1,19 @@
 """What rows prove: bounds of total variation, guesses and information, dimension-free. docs/certificate.md proves them.
 
-Upper bounds are what the rows themselves show, exactly or by Monte-Carlo, plus how far it may lie below the truth; a
-lower bound, a disparity that is there for certain, contradicts an upper one below it.
+Upper bounds are what the rows themselves show, plus how far it may lie below the truth.
 """
 
 import math
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
-import torch
 from scipy.optimize import brentq, minimize_scalar
-from scipy.stats import beta
-from torch import Tensor
+from scipy.special import rel_entr
+from scipy.stats import entropy
 
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
-from fairbits.certificate.released_code import Release
-from fairbits.errors import InputError
-from fairbits.information import WeighedGroups, binary_entropy, share_entropy, table_information, word_tables
-from fairbits.information.sampling import draw_codes, posterior_divergence, relative_tables
-from fairbits.information.weighed_groups import group_weights
-from fairbits.information.words import MAX_BITS
-
-EXACT_WORK = 2**36  # rows times code words
-MONTE_CARLO_DRAWS = 10_000
-MONTE_CARLO_SHARE = 0.1  # of delta
-CLAMP = 1e-9  # theta in the logarithms of the Monte-Carlo estimate
+from fairbits.certificate.group_sums import GroupSums
 
 
 def information_bound(estimate: float, rows: np.ndarray, delta: float, prior: np.ndarray | None = None) -> float:
@@ -47,7 +35,7 @@ def information_bound(estimate: float, rows: np.ndarray, delta: float, prior: np
         return math.log2(k)
     if prior is not None:
         bound = _bernstein(estimate * math.log(2), prior, rows, delta, smallest=float(prior.min()))
-        return min(bound / math.log(2), share_entropy(prior))  # at most H(S)
+        return min(bound / math.log(2), float(entropy(prior, base=2)))  # at most H(S)
     spent, share = delta / 10, rows / n
     excess = (k - 1) * math.log(2 * (k - 1) / spent) / n  # KL of the rows' shares from the true ones
     bound = _bernstein(estimate * math.log(2), share, rows, delta - spent, smallest=_least(float(share.min()), excess))
@@ -111,6 +99,20 @@ class Estimates(NamedTuple):
     information: float  # bits
     spent: float = 0.0  # share of delta used up by drawing
 
+    @classmethod
+    def nothing(cls, n_groups: int) -> Self:
+        """Return what is known where a group has no rows."""
+        return cls(dict.fromkeys(combinations(range(n_groups), 2), 1.0), 1.0, math.log2(n_groups))
+
+    @classmethod
+    def of(cls, sums: GroupSums, prior: np.ndarray | None) -> Self:
+        """Return what sums over the rows show, the information at `prior`, or at the groups' shares of the people."""
+        k, shares = len(sums.people), sums.shares
+        share = sums.people / sums.people.sum() if prior is None else prior
+        distance = {(s, r): float(np.abs(shares[s] - shares[r]).sum() / 2) for s, r in combinations(range(k), 2)}
+        information = float(share @ rel_entr(shares, share @ shares).sum(1)) / math.log(2)
+        return cls(distance, float(shares.max(0).sum() / k), information)
+
     def upper_bounds(
         self, rows: np.ndarray, delta: float, prior: np.ndarray | None, hard: bool, theorem: str
     ) -> tuple[float, float, float, float, float, str]:
@@ -138,130 +140,3 @@ def _limit(shown: float, rows: np.ndarray, delta: float, hard: bool, theorem: st
         return limit_of_difference(shown, rows, delta)
     length, name = deviation(rows, delta)
     return shown + length, name
-
-
-def estimates(
-    theta: Tensor,
-    groups: Tensor,
-    n_groups: int,
-    release: Release,
-    prior: np.ndarray | None,
-    delta: float,
-    generator: torch.Generator | None,
-) -> Estimates:
-    """Return what these rows show about one release; groups (n,) are numbers below n_groups."""
-    pairs = list(combinations(range(n_groups), 2))
-    if len(groups.unique()) < n_groups:  # nothing is known about a group
-        return Estimates(dict.fromkeys(pairs, 1.0), 1.0, float(np.log2(n_groups)))
-    given = None if prior is None else torch.from_numpy(prior)
-    weighed = group_weights(theta, groups, prior=given, n_groups=n_groups)
-    tables = _tables(theta, weighed, release, generator)
-    if tables is None:
-        return _drawn(release.theta(theta), weighed, pairs, MONTE_CARLO_SHARE * delta, generator)
-    distance = {(s, r): float((tables[s] - tables[r]).abs().sum() / 2) for s, r in pairs}
-    information = float(table_information(tables, weighed.prior))
-    return Estimates(distance, float(tables.amax(0).sum() / n_groups), information)
-
-
-def _tables(
-    theta: Tensor, weighed: WeighedGroups, release: Release, generator: torch.Generator | None
-) -> Tensor | None:
-    """Return how often each group has each word or cell, (K, cells); None if there are too many words."""
-    n, m = theta.shape[0], theta.shape[1] * release.draws
-    if m <= MAX_BITS and n * 2**m <= EXACT_WORK:
-        tables, _ = word_tables(release.theta(theta), weighed)
-        if release.coarse is None:
-            return tables
-        cells = release.word_cells(m)
-        return tables.new_zeros(len(tables), int(cells.max()) + 1).index_add_(1, cells, tables)
-    return None if release.coarse is None else weighed.row_weights @ release.cell_probabilities(theta, generator)
-
-
-def _drawn(
-    theta: Tensor, weighed: WeighedGroups, pairs: list, delta: float, generator: torch.Generator | None
-) -> Estimates:
-    """Draw codes from mixtures of the rows; every limit holds with probability 1 - delta on its own."""
-    (row_weights, share), k = weighed, len(weighed.prior)
-    p = theta.clamp(CLAMP, 1 - CLAMP)
-    moved = theta.shape[1] * CLAMP  # total variation by which the clamping may move a group's codes
-
-    def drawn(mixture: Tensor, weights: Tensor) -> Tensor:
-        return relative_tables(draw_codes(p, mixture, MONTE_CARLO_DRAWS, generator), p, weights)
-
-    distance = {}
-    for pair in pairs:
-        tables = drawn(row_weights[[*pair]].mean(0), row_weights[[*pair]])
-        apart = ((tables[0] - tables[1]).abs() / tables.sum(0)).numpy()
-        distance[pair] = empirical_bernstein(apart, 1.0, delta) + 2 * moved
-    tables = drawn(row_weights.mean(0), row_weights)
-    guess = empirical_bernstein((tables.amax(0) / tables.sum(0)).numpy(), 1 - 1 / k, delta) + 2 * moved
-    values = posterior_divergence(drawn(share @ row_weights, row_weights), share).numpy()
-    hidden = 2 * (moved * np.log2(k) + float(binary_entropy(torch.tensor(moved, dtype=theta.dtype))))
-    information = empirical_bernstein(values, -np.log2(float(share.min())), delta) + hidden
-    return Estimates(distance, guess, information, delta)
-
-
-class ProvedGap(NamedTuple):
-    """A lower confidence bound on the total variation between two groups, and on the information, in bits."""
-
-    total_variation: float
-    information: float
-
-
-def proved_gap(
-    theta: Tensor,
-    groups: np.ndarray,
-    n_groups: int,
-    delta: float,
-    *,
-    release: Release | None = None,
-    generator: torch.Generator | None = None,
-) -> ProvedGap:
-    """Return how much the code of these rows reveals at least, each number with probability 1 - delta.
-
-    Half of the rows choose two groups and a set of words, the other half measure the gap of its rates, less the
-    deviation of one set: the set is fixed given the first half, so nothing is paid for the choice. The information
-    follows from the gap by Pinsker's inequality and lower confidence limits of the groups' shares.
-
-    Parameters
-    ----------
-    theta : (n, m) chances of the bits
-    groups : (n,) numbers below n_groups
-    release : as in `certify`; a code too wide to list needs a coarse one, which chooses among its cells
-
-    Examples
-    --------
-    >>> groups = np.arange(4000) % 2
-    >>> theta = torch.from_numpy(np.where(groups == 1, 0.7, 0.3))[:, None]
-    >>> round(proved_gap(theta, groups, 2, 0.05).total_variation, 2)
-    0.35
-    """
-    release = release or Release()
-    first = np.zeros(len(groups), dtype=bool)
-    first[np.random.default_rng(0).permutation(len(groups))[::2]] = True
-    to_choose, rows = (np.bincount(groups[half], minlength=n_groups) for half in (first, ~first))
-    pairs, sizes = list(combinations(np.flatnonzero(to_choose * rows).tolist(), 2)), to_choose + rows
-    if not pairs:
-        return ProvedGap(0.0, 0.0)
-    halves = []
-    for half in (first, ~first):
-        weighed = group_weights(theta[half], torch.from_numpy(groups[half]), n_groups=n_groups)
-        tables = _tables(theta[half], weighed, release, generator)
-        if tables is None:
-            bits = theta.shape[1] * release.draws
-            problem = f"A code of {bits} bits has too many words to list for {half.sum()} rows."
-            raise InputError(problem, remedy="Please pass a coarse code of it.")
-        halves.append(tables)
-    width = max(tables.shape[1] for tables in halves)  # drawn cells: the last ones may be empty in one half
-    chosen, measured = (torch.nn.functional.pad(tables, (0, width - tables.shape[1])) for tables in halves)
-
-    def hoped_for(pair: tuple[int, int]) -> float:
-        s, r = pair
-        return float((chosen[s] - chosen[r]).clamp(min=0).sum()) - hoeffding_deviation(rows[[s, r]], 1.0, delta)
-
-    s, r = max(pairs, key=hoped_for)
-    gap = float((measured[s] - measured[r])[chosen[s] > chosen[r]].sum())
-    proved, also = (max(gap - hoeffding_deviation(rows[[s, r]], 1.0, error), 0.0) for error in (delta, delta / 2))
-    # Lower limits of the shares of all groups together (Clopper and Pearson): the rows that choose also say how many.
-    shares = beta.ppf(delta / 2 / n_groups, np.maximum(sizes, 1), sizes.sum() - sizes + 1)[[s, r]]
-    return ProvedGap(proved, 2 * also**2 * float(shares.prod() / shares.sum()) / math.log(2))

@@ -8,9 +8,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.pipeline import Pipeline
-from torch import Tensor
 
 from fairbits.errors import InputError
 
@@ -54,13 +52,13 @@ class Release:
             if not holds:
                 raise InputError(problem, argument=name, value=getattr(self, name))
 
-    def theta(self, theta: Tensor) -> Tensor:
+    def theta(self, theta: np.ndarray) -> np.ndarray:
         """Return the bits' probabilities as released: noise added, draws side by side.  (n, draws * m)"""
-        return (self.eps + (1 - 2 * self.eps) * theta).repeat(1, self.draws)
+        return np.tile(self.eps + (1 - 2 * self.eps) * theta, (1, self.draws))
 
     def draw(self, theta: np.ndarray, uniforms: Callable[[int, int], np.ndarray]) -> np.ndarray:
         """Draw what is released: bits (n, draws * m), or cells of the coarse code (n, 1)."""
-        released = self.theta(torch.from_numpy(theta)).numpy()
+        released = self.theta(theta)
         codes = (uniforms(*released.shape) < released).astype(np.uint8)
         return codes if self.coarse is None else self.cells(codes)[:, None]
 
@@ -74,21 +72,22 @@ class Release:
             return np.unpackbits(packed, axis=1, count=m * self.draws)
         return np.ascontiguousarray(packed[:, :8]).view("<i8")
 
-    def word_cells(self, m: int) -> Tensor:
+    def word_cells(self, m: int) -> np.ndarray:
         """Return the cell of every word of m bits, in the order of counting.  (2^m,)"""
-        return torch.from_numpy(self.cells(binary_digits(np.arange(2**m), 2**m).astype(np.uint8)))
+        return self.cells(binary_digits(np.arange(2**m), 2**m).astype(np.uint8))
 
-    def cell_probabilities(self, theta: Tensor, generator: torch.Generator | None) -> Tensor:
+    def cell_probabilities(self, theta: np.ndarray, rng: Any = None) -> np.ndarray:
         """Return how often each row falls into each cell of the coarse code, from 64 draws.  (n, cells)
 
         A mean of indicators of independent rows lies in [0, 1] like a probability does, and has the same expectation:
         the certificate needs no correction for it.
         """
-        theta = self.theta(theta)
-        drawn = (torch.rand(theta.shape, generator=generator, dtype=theta.dtype) < theta for _ in range(COARSE_DRAWS))
-        cell = torch.stack([torch.from_numpy(self.cells(codes.to(torch.uint8).numpy())) for codes in drawn], 1)
-        shares = torch.full(cell.shape, 1 / COARSE_DRAWS, dtype=theta.dtype)
-        return theta.new_zeros(len(theta), int(cell.max()) + 1).scatter_add_(1, cell, shares)
+        theta, rng = self.theta(theta), np.random.default_rng(rng)
+        drawn = [self.cells((rng.random(theta.shape) < theta).astype(np.uint8)) for _ in range(COARSE_DRAWS)]
+        cells, rows = np.stack(drawn, 1), np.arange(len(theta))[:, None]
+        chances = np.zeros((len(theta), int(cells.max()) + 1))
+        np.add.at(chances, (rows, cells), 1 / COARSE_DRAWS)
+        return chances
 
     def cells(self, codes: np.ndarray) -> np.ndarray:
         """Return the cell of each code (n, m).  (n,)"""
@@ -119,7 +118,7 @@ class Release:
         if self.coarse is not None and m > NAMED_BITS:  # naming all words would take too long
             coarse = {"cells": None, "sha256": None}
         elif self.coarse is not None:
-            cells = self.word_cells(m).numpy()
+            cells = self.word_cells(m)
             coarse = {"cells": int(cells.max()) + 1, "sha256": hashlib.sha256(cells.tobytes()).hexdigest()}
         return {"draws": int(self.draws), "eps": float(self.eps), "coarse": coarse, "hard": self.hard}
 

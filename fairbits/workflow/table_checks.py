@@ -14,12 +14,11 @@ import torch
 from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
 from fairbits.certificate.certification import CodedRows, check_fresh
-from fairbits.certificate.confidence_bounds import EXACT_WORK
+from fairbits.certificate.group_sums import MAX_BITS
 from fairbits.certificate.released_code import binary_digits
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning
-from fairbits.information.words import MAX_BITS
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
 from fairbits.tables.task import numbers_or_days, sensitive_groups, split_groups, without_identifiers
@@ -126,7 +125,7 @@ def _compare(
     if limit.promised and not model.is_hard:  # the class of a hard code is a function of it
         classes = method.classes_
         digits = torch.from_numpy(binary_digits(np.searchsorted(classes, method.predict(new.X)), len(classes)))
-        coded = CodedRows(digits, model.groups)
+        coded = CodedRows(digits, model.groups, hard=True)
         answer = certify(coded, sensitive_features=new.s, confidence=certificate.confidence)
         things.append(("class", digits, Release(), answer))
     titles, numbers = model.groups.titles_, model.groups.transform(new.s)
@@ -147,8 +146,7 @@ def _compare(
 
 def _searched(model: FittedModel, theta: torch.Tensor, draws: int) -> Release:
     """Return where a disparity is searched for: all words, or if there are too many, the class that the head reads."""
-    n, m = theta.shape[0], theta.shape[1] * draws
-    if m <= MAX_BITS and n * 2**m <= EXACT_WORK:
+    if theta.shape[1] * draws <= MAX_BITS:
         return Release(draws)
     return Release(coarse=lambda codes: model.method.decode(codes).argmax(1))
 

@@ -69,12 +69,12 @@ def test_the_xor_population_is_not_certified_clean():
 
 
 def test_exact_and_drawn_estimates_agree(monkeypatch):
-    from fairbits.certificate import confidence_bounds
+    from fairbits.certificate import group_sums
 
     data = make_shifted_bits(3000, n_bits=6, n_groups=3, delta=0.1, random_state=0)
     exact = certify(data.theta, sensitive_features=data.groups)
-    monkeypatch.setattr(confidence_bounds, "EXACT_WORK", 1)
-    drawn = certify(data.theta, sensitive_features=data.groups, generator=torch.Generator().manual_seed(0))
+    monkeypatch.setattr(group_sums, "MAX_BITS", 0)
+    drawn = certify(data.theta, sensitive_features=data.groups, random_state=0)
     assert exact.exact
     assert not drawn.exact
     for name in ("total_variation", "balanced_accuracy", "information"):
@@ -94,10 +94,9 @@ def test_the_released_mode_is_the_one_certified():
 
 def test_a_coarse_code_by_table_and_by_function():
     data = make_shifted_bits(3000, n_bits=4, delta=0.2, random_state=0)
-    generator = torch.Generator().manual_seed(0)
     first_bit = np.arange(16) // 8
-    by_table = certify(data.theta, sensitive_features=data.groups, coarse=first_bit, generator=generator)
-    by_function = certify(data.theta, sensitive_features=data.groups, coarse=lambda c: c[:, 0], generator=generator)
+    by_table = certify(data.theta, sensitive_features=data.groups, coarse=first_bit, random_state=0)
+    by_function = certify(data.theta, sensitive_features=data.groups, coarse=lambda c: c[:, 0], random_state=0)
     full = certify(data.theta, sensitive_features=data.groups)
     assert by_table.total_variation == pytest.approx(by_function.total_variation, abs=0.02)
     assert by_table.total_variation < full.total_variation - 0.05

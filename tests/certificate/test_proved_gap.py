@@ -50,9 +50,8 @@ def test_cells_of_a_coarse_code_prove_no_more_than_the_words():
     data = make_shifted_bits(20_000, n_bits=3, delta=0.3, random_state=0)
     parity = Release(coarse=lambda codes: codes.astype(np.int64).sum(1) % 2)
     majority = Release(coarse=lambda codes: (codes.astype(np.int64).sum(1) >= 2).astype(np.int64))
-    generator = torch.Generator().manual_seed(0)
-    assert proved(data, release=parity, generator=generator).total_variation < 0.1
-    half = proved(data, release=majority, generator=generator).total_variation
+    assert proved(data, release=parity, random_state=0).total_variation < 0.1
+    half = proved(data, release=majority, random_state=0).total_variation
     assert 0.2 < half < proved(data).total_variation + 0.01
 
 

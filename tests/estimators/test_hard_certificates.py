@@ -66,7 +66,7 @@ def test_what_rows_show_of_a_hard_code_is_the_distance_of_its_words(models):
     X, _, s = problem(1_500, seed=1)
     certificate = models["hard"].certify(X, sensitive_features=s)
     assert certificate.bounds[0].estimated_total_variation == pytest.approx(distance(models["hard"].transform(X), s))
-    by_codes = certify(models["hard"].transform(X).astype(float), sensitive_features=s)
+    by_codes = certify(models["hard"].transform(X).astype(int), sensitive_features=s)
     assert by_codes.total_variation == certificate.total_variation
     found = audit(models["hard"], X, sensitive_features=s).certificate
     assert (found.release["hard"], found.total_variation) == (True, certificate.total_variation)
