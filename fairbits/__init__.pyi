@@ -2,7 +2,8 @@
 # A new method is one file and one line here.
 from .auditing.auditor import Audit as Audit
 from .auditing.auditor import audit as audit
-from .certificate.certification import Certificate as Certificate
+from .certificate.certificate_record import Certificate as Certificate
+from .certificate.certificate_state import CertificateState as CertificateState
 from .certificate.certification import certify as certify
 from .certificate.releasing import release as release
 from .encoding.table_encoder import TableEncoder as TableEncoder

@@ -1,7 +1,8 @@
 """What held-out rows prove about everyone who receives a code, and the release of codes."""
 
-from fairbits.certificate.certification import Certificate as Certificate
-from fairbits.certificate.certification import GroupBounds as GroupBounds
+from fairbits.certificate.certificate_record import Certificate as Certificate
+from fairbits.certificate.certificate_record import GroupBounds as GroupBounds
+from fairbits.certificate.certificate_state import CertificateState as CertificateState
 from fairbits.certificate.certification import SmallGroupWarning as SmallGroupWarning
 from fairbits.certificate.certification import TrainingRowsWarning as TrainingRowsWarning
 from fairbits.certificate.certification import certify as certify

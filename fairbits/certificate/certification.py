@@ -1,146 +1,23 @@
-"""From held-out rows to a certificate: numbers, what they cover, and what they do not."""
+"""From held-out rows to a certificate."""
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from itertools import product
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
 
+from fairbits.certificate.certificate_record import Certificate, GroupBounds
 from fairbits.certificate.confidence_bounds import Estimates
 from fairbits.certificate.deviations import HOEFFDING, hoeffding_deviation
-from fairbits.certificate.group_sums import group_sums
+from fairbits.certificate.group_sums import GroupSums, group_sums
 from fairbits.certificate.released_code import Release, binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
 from fairbits.errors import InputError, InputWarning
 
 THEOREMS = ("shortest", HOEFFDING)
 LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small to certify
-Bound = Annotated[float, Field(ge=0, le=1)]
-RANDOM_DOES_NOT_COVER = (
-    "more draws of the same person than stated, or the bits' probabilities, logits or earlier layers",
-    "anyone who knows the random numbers of the release",
-)
-HARD_DOES_NOT_COVER = ("the bits' probabilities, logits or earlier layers",)
-DECISION_DOES_NOT_COVER = ("the score behind the decision, or anything else that the model computes",)
-SEVERAL_ROWS = "several rows of one person, received together"
-OTHER_MODELS = "anyone who also receives what another model says about the same people"
-DOES_NOT_COVER = (
-    "anyone who knows more about the person than what is released",
-    "rows from another distribution than the calibration rows, or groups recorded wrongly",
-    "single persons, and groups that are not listed here",
-    "a model that was chosen by looking at these calibration rows",
-)
-
-
-@dataclass(frozen=True)
-class GroupBounds:
-    """Upper confidence bounds for one sensitive column, among all rows or those of one label."""
-
-    column: str
-    label: bool | int | float | str | None  # None: all rows
-    rows: dict[str, Annotated[int, Field(ge=0)]]  # per group
-    total_variation: Bound
-    balanced_accuracy: Bound
-    information: float  # bits
-    estimated_total_variation: float  # of the calibration rows themselves; an upper limit where codes were drawn
-    estimated_information: float
-    theorem: str = HOEFFDING  # behind the bound of the total variation
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What held-out rows prove about everyone who receives the code."""
-
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    bounds: tuple[GroupBounds, ...]
-    release: dict[str, Any]
-    release_words: str
-    prior: str  # which group probabilities the information is taken at
-    exact: bool  # sums over all words, or Monte-Carlo with its own share of the error
-    simultaneous: bool
-    seeded: bool  # the model draws with a fixed seed
-    promise: str | None = None  # of a model that was chosen by these rows: what is guaranteed in place of the numbers
-    asymptotic: bool = False  # version 0.1 could use a normal approximation
-    by_person: bool = False  # several rows of a person count once; else each row is taken for another person
-    beside: int = 0  # other models whose codes the recipient has as well
-
-    @property
-    def total_variation(self) -> float:
-        """Bound on the disparity of any decision made from the code: the worst column."""
-        return max(b.total_variation for b in self._overall)
-
-    @property
-    def balanced_accuracy(self) -> float:
-        """Bound on how well anyone can guess the group: the worst column."""
-        return max(b.balanced_accuracy for b in self._overall)
-
-    @property
-    def information(self) -> float:
-        """Bound on I(T;S), in bits: the worst column."""
-        return max(b.information for b in self._overall)
-
-    @property
-    def within_labels(self) -> float | None:
-        """Bound on the disparity of any decision among people with the same label; None without labels."""
-        return max((b.total_variation for b in self.bounds if b.label is not None), default=None)
-
-    @property
-    def rows(self) -> dict[str, int]:
-        """Calibration rows per group, as `column: group`."""
-        return {f"{b.column}: {group}": n for b in self._overall for group, n in b.rows.items()}
-
-    @property
-    def _overall(self) -> list[GroupBounds]:
-        return [b for b in self.bounds if b.label is None]
-
-    @property
-    def covers(self) -> str:
-        """What is guaranteed, in words."""
-        if self.promise is not None:
-            return (
-                f"Guaranteed with probability {self.confidence:g} over the calibration rows: {self.promise} The "
-                "numbers above are estimates for the chosen model, not part of the guarantee."
-            )
-        each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
-        who = "Rows of the same person count once" if self.by_person else "Each row is taken for another person"
-        kind = ", disparity and balanced accuracy by a normal approximation" if self.asymptotic else ""
-        return (
-            f"With probability {self.confidence:g} over the calibration rows: for anyone who receives "
-            f"{self.release_words}, the rates of any decision made from it differ between two groups by at most the "
-            "stated disparity (total variation), and nobody can guess the group with a balanced accuracy above the one "
-            f"stated. {each}{kind}. {who}. The leakage is at {self.prior}."
-        )
-
-    @property
-    def does_not_cover(self) -> tuple[str, ...]:
-        """What is not guaranteed, in words."""
-        first: tuple[str, ...] = HARD_DOES_NOT_COVER if self.release.get("hard") else RANDOM_DOES_NOT_COVER
-        first = DECISION_DOES_NOT_COVER if self.release.get("decision") else first
-        first += (SEVERAL_ROWS,) * self.by_person + (OTHER_MODELS,) * (not self.beside)
-        known = (*first, *(DOES_NOT_COVER if self.promise is None else DOES_NOT_COVER[:-1]))
-        return (*known, "anyone who knows the fixed seed that this model draws with") if self.seeded else known
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain lists, numbers and texts, ready for JSON."""
-        derived = ("total_variation", "balanced_accuracy", "information", "within_labels", "covers", "does_not_cover")
-        return {**asdict(self), **{name: getattr(self, name) for name in derived}}
-
-    def __str__(self) -> str:
-        lines = [f"Certificate, confidence {self.confidence:g}"]
-        most = "" if self.exact else "at most "
-        for b in self.bounds:
-            where = b.column if b.label is None else f"{b.column} among label {b.label!r}"
-            lines.append(
-                f"  {where}: disparity <= {b.total_variation:.4f} (these rows show {most}"
-                f"{b.estimated_total_variation:.4f}), balanced accuracy <= {b.balanced_accuracy:.4f}, "
-                f"leakage <= {b.information:.4f} bits; "
-                "rows: " + ", ".join(f"{group} {n}" for group, n in b.rows.items()) + f"; theorem: {b.theorem}"
-            )
-        return "\n".join([*lines, f"  {self.covers}", "  Not covered: " + "; ".join(self.does_not_cover) + "."])
 
 
 class SmallGroupWarning(InputWarning):
@@ -155,7 +32,7 @@ class CodedRows(NamedTuple):
     """Calibration rows as `certify` needs them."""
 
     theta: Any  # (n, m) probabilities of the bits
-    encoder: GroupEncoder  # of the groups
+    encoder: Any  # GroupEncoder of the groups
     seeded: bool = False  # the model draws with a fixed seed
     hard: bool = False  # nothing is drawn: theta is 0 or 1
     decision: bool = False  # the bits are the number of a decision or a class, not a code
@@ -209,56 +86,119 @@ def certify(
     >>> round(certificate.total_variation, 3)
     0.026
     """
-    if theorem not in THEOREMS:
-        raise InputError(f"must be one of {', '.join(THEOREMS)}.", argument="theorem", value=theorem)
-    if not 0 < confidence < 1:
-        raise InputError("must lie between 0 and 1, for example 0.95.", argument="confidence", value=confidence)
     coded = _beside(_read(source, X, sensitive_features, levels), beside, X, sensitive_features)
-    theta, encoder, what = coded.theta, coded.encoder, Release(**release, hard=coded.hard)
-    codes = encoder.transform(sensitive_features, n_rows=len(theta))
-    strata, given = _strata(y, len(theta)), None if prior is None else _read_prior(prior, encoder)
-    claims = len(strata) * sum(2 + (len(names) > 2) for names in encoder.names_)
-    delta = (1 - confidence) / (claims if simultaneous else 1)
-    who = None if person is None else _one_each(person, len(theta))
-    bounds, exact, rng = [], True, np.random.default_rng(random_state)
-    columns = zip(encoder.titles_, encoder.names_, codes.T, strict=True)
-    for (title, names, column), (label, rows) in product(columns, strata):
-        groups, fixed = column[rows], given if label is None else None
-        own = None if who is None else who[rows]
-        sums = group_sums(theta[rows], groups, len(names), what, person=own, rng=rng)
-        people = np.bincount(groups, minlength=len(names)) if sums is None else sums.people
-        if not people.all():
-            shown = Estimates.nothing(len(names))
-        elif sums is not None:
-            shown = Estimates.of(sums, fixed)
-        else:
-            if who is not None:
-                raise InputError("This code has too many words for a certificate by person.", remedy="Use fewer bits.")
-            from fairbits.certificate.monte_carlo import drawn_estimates  # needs torch
+    what, rng = Release(**release, hard=coded.hard), np.random.default_rng(random_state)
+    rows = _rows(coded, sensitive_features, y, person)
+    names = coded.encoder.names_
+    claim = Claims(confidence, theorem, simultaneous, None if prior is None else read_prior(prior, names))
+    delta, found = claim.delta(names, 1 + len(rows.labels)), []
+    for (column, title), label in product(enumerate(coded.encoder.titles_), [None, *rows.labels]):
+        own = slice(None) if label is None else rows.y == label
+        theta, groups, who = (
+            rows.theta[own],
+            rows.groups[own, column],
+            None if rows.person is None else rows.person[own],
+        )
+        sums, drawn = group_sums(theta, groups, len(names[column]), what, person=who, rng=rng), None
+        if sums is None and who is not None:
+            raise InputError("This code has too many words for a certificate by person.", remedy="Use fewer bits.")
+        if sums is None:
+            people = np.bincount(groups, minlength=len(names[column]))
+            sums = GroupSums(np.zeros((len(people), 1)), people)
+            if people.all():
+                from fairbits.certificate.monte_carlo import drawn_estimates  # needs torch
 
-            seed = int(rng.integers(2**31))
-            shown = drawn_estimates(what.theta(theta[rows]), groups, len(names), fixed, delta, seed)
-        _check_rows(people, names, delta - shown.spent)
-        hard = what.hard and who is None  # the mean of a person's hard codes is not hard
-        found = shown.upper_bounds(people, delta - shown.spent, fixed, hard, theorem)
-        bounds.append(GroupBounds(title, label, dict(zip(names, people.tolist(), strict=True)), *found))
+                at, seed = claim.prior if label is None else None, int(rng.integers(2**31))
+                drawn = drawn_estimates(what.theta(theta), groups, len(people), at, delta, seed)
+        found.append(Stratum(title, label, names[column], sums, drawn))
+    return certificate_of(found, claim, coded, what, by_person=person is not None, beside=len(beside))
+
+
+class Rows(NamedTuple):
+    """Calibration rows as numbers."""
+
+    theta: np.ndarray  # (n, m)
+    groups: np.ndarray  # (n, columns)
+    y: np.ndarray | None
+    labels: list[Any]  # of y
+    person: np.ndarray | None
+
+    def stratum(self, column: int, label: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return the bits, the groups of a column and the people of all rows, or of those with a label."""
+        own = slice(None) if label is None else self.y == label
+        return self.theta[own], self.groups[own, column], None if self.person is None else self.person[own]
+
+
+def read_rows(source: Any, X: Any, sensitive_features: Any, y: Any, person: Any) -> Rows:
+    """Return the rows of a fitted model with a code."""
+    return _rows(_read(source, X, sensitive_features), sensitive_features, y, person)
+
+
+def _rows(coded: CodedRows, sensitive_features: Any, y: Any, person: Any) -> Rows:
+    n = len(coded.theta)
+    groups = coded.encoder.transform(sensitive_features, n_rows=n)
+    labels = [] if y is None else _labels(y, n)
+    values = None if y is None else np.asarray(y)
+    return Rows(coded.theta, groups, values, labels, None if person is None else _one_each(person, n))
+
+
+class Stratum(NamedTuple):
+    """What the rows of a sensitive column, or of one label among them, show."""
+
+    title: str
+    label: Any
+    names: list[str]
+    sums: GroupSums
+    drawn: Estimates | None = None  # where there are too many words for sums
+
+    def estimates(self, prior: np.ndarray | None) -> Estimates:
+        """Return what these rows show."""
+        if self.drawn is not None:
+            return self.drawn
+        return Estimates.of(self.sums, prior) if self.sums.people.all() else Estimates.nothing(len(self.names))
+
+
+class Claims(NamedTuple):
+    """What a certificate is to say, and how surely."""
+
+    confidence: float = 0.95
+    theorem: str = "shortest"
+    simultaneous: bool = False
+    prior: np.ndarray | None = None
+
+    def delta(self, names: list[list[str]], n_strata: int) -> float:
+        """Return the chance of error of each number, and check what the user asked for."""
+        if self.theorem not in THEOREMS:
+            raise InputError(f"must be one of {', '.join(THEOREMS)}.", argument="theorem", value=self.theorem)
+        if not 0 < self.confidence < 1:
+            problem = "must lie between 0 and 1, for example 0.95."
+            raise InputError(problem, argument="confidence", value=self.confidence)
+        numbers = n_strata * sum(2 + (len(own) > 2) for own in names)
+        return (1 - self.confidence) / (numbers if self.simultaneous else 1)
+
+
+def certificate_of(
+    found: list[Stratum], claim: Claims, coded: CodedRows, release: Release, *, by_person: bool, beside: int = 0
+) -> Certificate:
+    """Return the certificate of what rows show."""
+    everyone = [stratum for stratum in found if stratum.label is None]
+    delta = claim.delta([stratum.names for stratum in everyone], len(found) // len(everyone))
+    bounds, exact = [], True
+    for title, label, names, sums, drawn in found:
+        fixed = claim.prior if label is None else None
+        shown = Stratum(title, label, names, sums, drawn).estimates(fixed)
+        left = delta - shown.spent
+        _check_rows(sums.people, names, left)
+        hard = release.hard and not by_person  # the mean of a person's hard codes is not hard
+        numbers = shown.upper_bounds(sums.people, left, fixed, hard, claim.theorem)
+        bounds.append(GroupBounds(title, label, dict(zip(names, sums.people.tolist(), strict=True)), *numbers))
         exact = exact and shown.spent == 0
-    at = "the population's group probabilities" if prior is None else f"group probabilities {np.asarray(prior)}"
-    described = "the decision about a person" if coded.decision else what.describe()
-    described += f", with what {len(beside)} other models release of the person" if beside else ""
-    released = what.to_dict(theta.shape[1]) | ({"decision": True} if coded.decision else {})
-    return Certificate(
-        confidence,
-        tuple(bounds),
-        released,
-        described,
-        at,
-        exact,
-        simultaneous,
-        coded.seeded,
-        by_person=who is not None,
-        beside=len(beside),
-    )
+    at = "the population's group probabilities" if claim.prior is None else f"group probabilities {claim.prior}"
+    described = "the decision about a person" if coded.decision else release.describe()
+    described += f", with what {beside} other models release of the person" if beside else ""
+    released = release.to_dict(coded.theta.shape[1]) | ({"decision": True} if coded.decision else {})
+    facts = claim.confidence, tuple(bounds), released, described, at, exact, claim.simultaneous, coded.seeded
+    return Certificate(*facts, by_person=by_person, beside=beside)
 
 
 def _read(
@@ -346,22 +286,21 @@ def check_fresh(estimator: Any, X: Any) -> None:
         warnings.warn(TrainingRowsWarning(problem, remedy="Use rows that were kept apart."), stacklevel=4)
 
 
-def _strata(y: Any, n: int) -> list[tuple[Any, np.ndarray]]:
-    """Return (None, all rows) and, with labels, (label, its rows) for each."""
-    everyone, labels = (None, np.arange(n)), np.asarray(y)
-    if y is None:
-        return [everyone]
+def _labels(y: Any, n: int) -> list[Any]:
+    """Return the distinct labels of n rows."""
+    labels = np.asarray(y)
     if len(labels) != n:
         raise InputError(f"y has {len(labels)} values for {n} calibration rows.", remedy="Pass one per row.")
     if missing := int(pd.isna(labels).sum()):
         raise InputError(f"{missing} labels are missing.", remedy="Drop these rows, or certify without labels.")
-    return [everyone, *((label, np.flatnonzero(labels == label)) for label in np.unique(labels).tolist())]
+    return np.unique(labels).tolist()
 
 
-def _read_prior(prior: Any, encoder: GroupEncoder) -> np.ndarray:
-    if len(encoder.names_) > 1:
+def read_prior(prior: Any, names: list[list[str]]) -> np.ndarray:
+    """Return the probabilities of the groups of one column."""
+    if len(names) > 1:
         raise InputError("A prior is for one sensitive column.", remedy="Certify the columns one by one.")
-    values, k = np.array(prior, dtype=np.float64), len(encoder.names_[0])
+    values, k = np.array(prior, dtype=np.float64), len(names[0])
     if values.shape != (k,) or not (values > 0).all() or abs(values.sum() - 1) > 1e-6:
         raise InputError(f"must be {k} positive numbers that sum to 1.", argument="prior", value=prior)
     return values

@@ -1,0 +1,131 @@
+"""The certificate: numbers, what they cover, and what they do not."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from fairbits.certificate.deviations import HOEFFDING
+
+Bound = Annotated[float, Field(ge=0, le=1)]
+RANDOM_DOES_NOT_COVER = (
+    "more draws of the same person than stated, or the bits' probabilities, logits or earlier layers",
+    "anyone who knows the random numbers of the release",
+)
+HARD_DOES_NOT_COVER = ("the bits' probabilities, logits or earlier layers",)
+DECISION_DOES_NOT_COVER = ("the score behind the decision, or anything else that the model computes",)
+SEVERAL_ROWS = "several rows of one person, received together"
+OTHER_MODELS = "anyone who also receives what another model says about the same people"
+DOES_NOT_COVER = (
+    "anyone who knows more about the person than what is released",
+    "rows from another distribution than the calibration rows, or groups recorded wrongly",
+    "single persons, and groups that are not listed here",
+    "a model that was chosen by looking at these calibration rows",
+)
+
+
+@dataclass(frozen=True)
+class GroupBounds:
+    """Upper confidence bounds for one sensitive column, among all rows or those of one label."""
+
+    column: str
+    label: bool | int | float | str | None  # None: all rows
+    rows: dict[str, Annotated[int, Field(ge=0)]]  # per group
+    total_variation: Bound
+    balanced_accuracy: Bound
+    information: float  # bits
+    estimated_total_variation: float  # of the calibration rows themselves; an upper limit where codes were drawn
+    estimated_information: float
+    theorem: str = HOEFFDING  # behind the bound of the total variation
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What held-out rows prove about everyone who receives the code."""
+
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    bounds: tuple[GroupBounds, ...]
+    release: dict[str, Any]
+    release_words: str
+    prior: str  # which group probabilities the information is taken at
+    exact: bool  # sums over all words, or Monte-Carlo with its own share of the error
+    simultaneous: bool
+    seeded: bool  # the model draws with a fixed seed
+    promise: str | None = None  # of a model that was chosen by these rows: what is guaranteed in place of the numbers
+    asymptotic: bool = False  # version 0.1 could use a normal approximation
+    by_person: bool = False  # several rows of a person count once; else each row is taken for another person
+    beside: int = 0  # other models whose codes the recipient has as well
+
+    @property
+    def total_variation(self) -> float:
+        """Bound on the disparity of any decision made from the code: the worst column."""
+        return max(b.total_variation for b in self._overall)
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Bound on how well anyone can guess the group: the worst column."""
+        return max(b.balanced_accuracy for b in self._overall)
+
+    @property
+    def information(self) -> float:
+        """Bound on I(T;S), in bits: the worst column."""
+        return max(b.information for b in self._overall)
+
+    @property
+    def within_labels(self) -> float | None:
+        """Bound on the disparity of any decision among people with the same label; None without labels."""
+        return max((b.total_variation for b in self.bounds if b.label is not None), default=None)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Calibration rows per group, as `column: group`."""
+        return {f"{b.column}: {group}": n for b in self._overall for group, n in b.rows.items()}
+
+    @property
+    def _overall(self) -> list[GroupBounds]:
+        return [b for b in self.bounds if b.label is None]
+
+    @property
+    def covers(self) -> str:
+        """What is guaranteed, in words."""
+        if self.promise is not None:
+            return (
+                f"Guaranteed with probability {self.confidence:g} over the calibration rows: {self.promise} The "
+                "numbers above are estimates for the chosen model, not part of the guarantee."
+            )
+        each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
+        who = "Rows of the same person count once" if self.by_person else "Each row is taken for another person"
+        kind = ", disparity and balanced accuracy by a normal approximation" if self.asymptotic else ""
+        return (
+            f"With probability {self.confidence:g} over the calibration rows: for anyone who receives "
+            f"{self.release_words}, the rates of any decision made from it differ between two groups by at most the "
+            "stated disparity (total variation), and nobody can guess the group with a balanced accuracy above the one "
+            f"stated. {each}{kind}. {who}. The leakage is at {self.prior}."
+        )
+
+    @property
+    def does_not_cover(self) -> tuple[str, ...]:
+        """What is not guaranteed, in words."""
+        first: tuple[str, ...] = HARD_DOES_NOT_COVER if self.release.get("hard") else RANDOM_DOES_NOT_COVER
+        first = DECISION_DOES_NOT_COVER if self.release.get("decision") else first
+        first += (SEVERAL_ROWS,) * self.by_person + (OTHER_MODELS,) * (not self.beside)
+        known = (*first, *(DOES_NOT_COVER if self.promise is None else DOES_NOT_COVER[:-1]))
+        return (*known, "anyone who knows the fixed seed that this model draws with") if self.seeded else known
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain lists, numbers and texts, ready for JSON."""
+        derived = ("total_variation", "balanced_accuracy", "information", "within_labels", "covers", "does_not_cover")
+        return {**asdict(self), **{name: getattr(self, name) for name in derived}}
+
+    def __str__(self) -> str:
+        lines = [f"Certificate, confidence {self.confidence:g}"]
+        most = "" if self.exact else "at most "
+        for b in self.bounds:
+            where = b.column if b.label is None else f"{b.column} among label {b.label!r}"
+            lines.append(
+                f"  {where}: disparity <= {b.total_variation:.4f} (these rows show {most}"
+                f"{b.estimated_total_variation:.4f}), balanced accuracy <= {b.balanced_accuracy:.4f}, "
+                f"leakage <= {b.information:.4f} bits; "
+                "rows: " + ", ".join(f"{group} {n}" for group, n in b.rows.items()) + f"; theorem: {b.theorem}"
+            )
+        return "\n".join([*lines, f"  {self.covers}", "  Not covered: " + "; ".join(self.does_not_cover) + "."])

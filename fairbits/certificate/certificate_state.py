@@ -1,0 +1,171 @@
+"""A certificate from sums: rows that come in parts, or stay where they are."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from fairbits.certificate.certificate_record import Certificate
+from fairbits.certificate.certification import Claims, CodedRows, Stratum, certificate_of, read_prior, read_rows
+from fairbits.certificate.group_sums import MAX_BITS, GroupSums, group_sums
+from fairbits.certificate.released_code import Release, fitted_code
+from fairbits.encoding import GroupEncoder
+from fairbits.errors import InputError
+from fairbits.storage import file_errors, replace_file
+
+MIN_GROUP_SIZE = 10  # people, for sums that leave
+
+
+class _Sums(BaseModel):
+    """The sums of one column, of all rows or those of one label."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    title: str
+    label: bool | int | float | str | None
+    names: Annotated[list[str], Field(min_length=2)]
+    people: list[Annotated[int, Field(ge=0)]]
+    words: list[list[Annotated[float, Field(ge=0)]]]
+
+
+class _Content(BaseModel):
+    """A state as a file."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    format: Annotated[int, Field(ge=1, le=1)] = 1
+    bits: Annotated[int, Field(ge=1, le=MAX_BITS)]
+    hard: bool
+    seeded: bool
+    by_person: bool
+    sums: Annotated[list[_Sums], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for own in self.sums:
+            shape = {len(own.names), len(own.people), len(own.words)}
+            if len(shape) > 1 or {len(words) for words in own.words} != {2**self.bits}:
+                raise ValueError("its sums do not have the shape of its groups and bits")
+            if any(abs(sum(words) - n) > 1e-6 * max(n, 1) for words, n in zip(own.words, own.people, strict=True)):
+                raise ValueError("its sums do not add up to its people")
+        return self
+
+
+class CertificateState:
+    """Sums that add up to a certificate: `add` rows part by part, `merge` the states of other places, `finish`.
+
+    The certificate is that of all rows together. A state holds, for every group, how often each word occurs: no rows,
+    and the same size however many there are. `save` and `load` keep it in a small file.
+
+    Parameters
+    ----------
+    model : a fitted model with a code of at most 20 bits, also at the end of a pipeline
+    labels : classes within which the disparity is bounded too; `add` then needs y
+    by_person : rows of the same person count once; all rows of a person must come in the same `add`
+
+    Examples
+    --------
+    >>> from fairbits import BinaryMIClassifier
+    >>> X, s = np.random.default_rng(0).normal(size=(300, 2)), np.arange(300) % 2
+    >>> model = BinaryMIClassifier(gamma=0, random_state=0, max_epochs=1)
+    >>> model = model.fit(X[:100], X[:100, 0] > 0, sensitive_features=s[:100])
+    >>> here, there = CertificateState(model), CertificateState(model)
+    >>> here = here.add(X[100:200], sensitive_features=s[100:200])
+    >>> there = there.add(X[200:], sensitive_features=s[200:])
+    >>> here.merge(there).finish().rows
+    {'sensitive_features: 0': 100, 'sensitive_features: 1': 100}
+    """
+
+    def __init__(self, model: Any, *, labels: Any = None, by_person: bool = False):
+        self._model, self.by_person = model, by_person
+        method, _ = fitted_code(model, None)
+        if not hasattr(method, "code_probabilities") or method.group_encoder_ is None:
+            raise InputError(f"{type(method).__name__} has no code with groups to certify.")
+        self.bits, self.hard = method.code_size, method.is_hard
+        self.seeded = method.random_state is not None and not method.is_hard
+        self._encoder: GroupEncoder | None = method.group_encoder_
+        if self.bits > MAX_BITS:
+            raise InputError(f"A code of {self.bits} bits has too many words; {MAX_BITS} bits are the most.")
+        strata = [None, *(np.unique(labels).tolist() if labels is not None else [])]
+        columns = zip(method.group_encoder_.titles_, method.group_encoder_.names_, strict=True)
+        self._found = [
+            Stratum(title, label, names, GroupSums(np.zeros((len(names), 2**self.bits)), np.zeros(len(names), int)))
+            for title, names in columns
+            for label in strata
+        ]
+
+    def add(self, X: Any, *, sensitive_features: Any, y: Any = None, person: Any = None) -> Self:
+        """Add rows that played no part in training, tuning or choosing the model."""
+        if self._encoder is None:
+            raise InputError("A state from a file takes no rows.", remedy="Merge it with the state of a model.")
+        if (person is not None) != self.by_person:
+            problem = "by_person needs an identifier for every row." if self.by_person else "Rows are taken for people."
+            raise InputError(problem, remedy="Pass `person` to `add` and by_person=True to the state, or neither.")
+        labels = {stratum.label for stratum in self._found} - {None}
+        rows = read_rows(self._model, X, sensitive_features, y if labels else None, person)
+        if labels and (y is None or not set(rows.labels) <= labels):
+            raise InputError(f"y must be among {sorted(labels, key=str)}.", remedy="Pass the classes in `labels`.")
+        columns = {title: i for i, title in enumerate(self._encoder.titles_)}
+        for i, stratum in enumerate(self._found):
+            theta, groups, who = rows.stratum(columns[stratum.title], stratum.label)
+            sums = group_sums(theta, groups, len(stratum.names), Release(hard=self.hard), person=who)
+            assert sums is not None  # at most MAX_BITS
+            self._found[i] = stratum._replace(sums=stratum.sums.merge(sums))
+        return self
+
+    def merge(self, other: "CertificateState") -> Self:
+        """Add the rows of another state of the same model."""
+        about = ("bits", "hard", "by_person")
+        same = all(getattr(self, name) == getattr(other, name) for name in about)
+        mine, theirs = ([(f.title, f.label, f.names) for f in state._found] for state in (self, other))
+        if not same or mine != theirs:
+            raise InputError("The states are of different codes, groups or labels.", remedy="Use the same model.")
+        pairs = zip(self._found, other._found, strict=True)
+        self._found = [one._replace(sums=one.sums.merge(two.sums)) for one, two in pairs]
+        return self
+
+    def finish(
+        self, confidence: float = 0.95, *, prior: Any = None, theorem: str = "shortest", simultaneous: bool = False
+    ) -> Certificate:
+        """Return the certificate of all rows so far; more may be added after it."""
+        names = [stratum.names for stratum in self._found if stratum.label is None]
+        claim = Claims(confidence, theorem, simultaneous, None if prior is None else read_prior(prior, names))
+        coded = CodedRows(np.empty((0, self.bits)), self._encoder, self.seeded, self.hard)
+        return certificate_of(self._found, claim, coded, Release(hard=self.hard), by_person=self.by_person)
+
+    def save(self, path: str | os.PathLike[str], *, min_group_size: int = MIN_GROUP_SIZE) -> None:
+        """Write the sums to a JSON file; refused if a group has fewer people, about whom they would say too much."""
+        for stratum in self._found:
+            for name, n in zip(stratum.names, stratum.sums.people.tolist(), strict=True):
+                if 0 < n < min_group_size:
+                    problem = f"Group {name!r} of {stratum.title!r} has only {n} people."
+                    raise InputError(problem, remedy=f"Add rows: sums of fewer than {min_group_size} are not shared.")
+        sums = [
+            _Sums(
+                title=f.title, label=f.label, names=f.names, people=f.sums.people.tolist(), words=f.sums.words.tolist()
+            )
+            for f in self._found
+        ]
+        known = {name: getattr(self, name) for name in ("bits", "hard", "seeded", "by_person")}
+        with file_errors(Path(path)):
+            replace_file(Path(path), _Content(**known, sums=sums).model_dump_json())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a state that `save` wrote; it can be merged and finished."""
+        with file_errors(Path(path)):
+            text = Path(path).read_bytes()
+        try:
+            content = _Content.model_validate(json.loads(text), strict=True)
+        except (ValidationError, ValueError) as error:
+            raise InputError(f"{path} is not the state of a certificate, or it is damaged.") from error
+        state = cls.__new__(cls)
+        state._model = state._encoder = None
+        for name in ("bits", "hard", "seeded", "by_person"):
+            setattr(state, name, getattr(content, name))
+        state._found = [
+            Stratum(own.title, own.label, own.names, GroupSums(np.array(own.words), np.array(own.people)))
+            for own in content.sums
+        ]
+        return state
