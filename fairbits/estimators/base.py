@@ -72,15 +72,24 @@ def known_schedule(value: Any) -> str | None:
 
 
 @dataclass_transform(kw_only_default=True)
-class _Settings:
-    """Makes the annotated settings of every subclass its constructor's keyword arguments."""
+class SettingsClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier by `predict_proba`; a subclass's annotated settings are its constructor's keyword arguments."""
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
 
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class of `classes_`, one row per row of X."""
+        raise NotImplementedError(f"{type(self).__name__} does not define how it predicts.")
 
-class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class of each row."""
+        best = self.predict_proba(X).argmax(1)  # first, so that an unfitted estimator says so
+        return self.classes_[best]
+
+
+class InvariantClassifier(SettingsClassifier):
     """Base of all methods: a method is a network (`build`) and a loss; everything else is here.
 
     Parameters
@@ -212,11 +221,6 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         A function of the row itself: a certificate or the information of a drawn code does not cover it.
         """
         return self._by_rows(X, self.probabilities)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class of each row."""
-        best = self.predict_proba(X).argmax(1)  # first, so that an unfitted estimator says so
-        return self.classes_[best]
 
     def _by_rows(self, X: Any, function: Callable[[Any, Tensor], Tensor]) -> np.ndarray:
         """Apply function(net, x) to the rows of X, a slice at a time."""

@@ -4,7 +4,6 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +18,6 @@ from fairbits.rivals.adapter import ComparedClassifier, base_learner, both, one_
 from fairbits.settings import layer_sizes
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ExponentiatedGradientClassifier(ComparedClassifier):
     """A lottery of classifiers that gives all groups nearly the same share of positive predictions.
 
@@ -82,7 +80,6 @@ def second_class(predictor: Any, x: np.ndarray) -> np.ndarray:
     return predictor.predict_proba(x) @ (predictor.classes_ == 1)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ThresholdOptimizerClassifier(ComparedClassifier):
     """Separate thresholds for every group, which give all groups nearly the same share of positive predictions.
 
@@ -159,7 +156,6 @@ class WholeSeeds(np.random.RandomState):
         return self.randint(2**31, size=size)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class FairlearnAdversarialClassifier(ComparedClassifier):
     """Hide the group from an adversary that looks for it in the predicted probability.
 
@@ -220,7 +216,6 @@ def dense(widths: tuple[int, ...], activation: str) -> list[Any]:
     return [part for width in widths for part in (int(width), activation)]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class AIF360LFRClassifier(ComparedClassifier):
     """Learning fair representations (Zemel et al. 2013) as in AIF360: each row is shared out among a few prototypes.
 
