@@ -12,27 +12,12 @@ from torch.func import functional_call
 from fairbits.estimators.base import log_softmax, weigh_cells
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups
-from fairbits.nn import HiddenOutput, Inputs, dense_layers, feature_layers
+from fairbits.nn import Inputs, dense_layers, feature_layers
+from fairbits.nn.code_networks import HeadedNet
 from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch
 
 RIDGE = 1e-3  # of the linear probe, relative to the variance of a unit
-
-
-class AdversarialNet(nn.Module):
-    """x -> features -> representation -> head, and an adversary on the representation for each sensitive column."""
-
-    noise_size = 0
-
-    def __init__(self, encoder: nn.Module, width: int, size: int, n_classes: int, adversaries: Iterable[nn.Module]):
-        super().__init__()
-        self.features = nn.Sequential(encoder, nn.Linear(width, size), nn.Tanh())
-        self.head = nn.Linear(size, n_classes)
-        self.adversary = nn.ModuleList(adversaries)
-
-    def forward(self, x: Tensor, noise: Tensor | None = None) -> HiddenOutput:
-        hidden = self.features(x)
-        return HiddenOutput(hidden, self.head(hidden))
 
 
 class AdversarialClassifier(VanillaClassifier):
@@ -84,11 +69,14 @@ class AdversarialClassifier(VanillaClassifier):
         """Name the part that is trained in turn; none if all parts train together or there are no groups."""
         return "adversary" if self.groups_ and not self.reversal else None
 
-    def build(self, inputs: Inputs, n_classes: int) -> AdversarialNet:
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
         encoder, width = feature_layers(inputs, self.channels, self.hidden_sizes)
         sizes = (self.representation_size, *self.adversary_sizes)
         adversaries = [nn.Sequential(*dense_layers(sizes), nn.Linear(sizes[-1], len(names))) for names in self.groups_]
-        return AdversarialNet(encoder, width, self.representation_size, n_classes, adversaries)
+        layers = nn.Sequential(encoder, nn.Linear(width, sizes[0]), nn.Tanh())
+        net: Any = HeadedNet(layers, sizes[0], n_classes)
+        net.adversary = nn.ModuleList(adversaries)
+        return net
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple[WeighedGroups, Tensor], ...]:
         """Weigh the groups of every sensitive column, and measure their entropy: (groups, bits)."""
