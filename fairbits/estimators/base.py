@@ -151,11 +151,12 @@ class InvariantClassifier(SettingsClassifier):
         """Let the fresh network see the labels, groups and weights of the training rows."""
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> Any:
-        """Return what the loss needs of labels, groups and weights, as nested tuples of tensors.
+        """Return what the loss needs of labels, groups and weights, as nested tuples of tensors: the groups, weighed.
 
         Called once for all batches of an epoch, (replicas, steps, rows); each loss gets its part as ``batch.prepared``.
         """
-        return ()
+        within = getattr(self, "condition_on_label", False)
+        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if within else 0)
 
     def loss(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the terms of the training loss of a batch, in bits; "total" is minimised.

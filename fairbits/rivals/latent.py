@@ -11,8 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fairbits.estimators.base import InvariantClassifier, weigh_cells
-from fairbits.information import WeighedGroups
+from fairbits.estimators.base import InvariantClassifier
 from fairbits.nn.code_networks import dense_layers
 from fairbits.settings import setting
 from fairbits.training import Batch
@@ -96,10 +95,6 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
     def criterion(self, terms: dict[str, Tensor], scalars: dict[str, Tensor]) -> Tensor:
         """Return what chooses the epoch, of the terms on validation rows."""
         raise NotImplementedError(f"{type(self).__name__} does not define how to choose an epoch.")
-
-    def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[WeighedGroups, ...]:
-        """Weigh the groups of every sensitive column."""
-        return tuple(groups for groups, _ in weigh_cells(y, s, weight, self.group_sizes))
 
     def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss, with noise that is the same at every epoch and the cross-entropy of the predictions."""
