@@ -258,15 +258,11 @@ class AIF360LFRClassifier(ComparedClassifier):
 @contextmanager
 def without_root_warnings() -> Iterator[None]:
     """Keep AIF360's import from logging to the root logger that some of its own extras are not installed."""
-
-    def drop(record: logging.LogRecord) -> bool:
-        return False
-
     root, silent = logging.getLogger(), logging.NullHandler()  # without any handler, logging would install one
     root.addHandler(silent)
-    root.addFilter(drop)
+    root.disabled = True
     try:
         yield
     finally:
+        root.disabled = False
         root.removeHandler(silent)
-        root.removeFilter(drop)
