@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -24,15 +24,11 @@ from fairbits.training import Batch, Schedule
 
 PREDICTION_ROWS = 16_384  # rows predicted at a time
 CONCERNED_ROWS = 10_000  # rows of a fit that its concerns are judged by
+softmax = partial(torch.softmax, dim=-1)  # logits of classes (..., n, classes) to their probabilities
 
 
 class VanishedClassWarning(InputWarning):
     """The model never predicts one of the classes of the training rows."""
-
-
-def softmax(logits: Tensor) -> Tensor:
-    """Return the probabilities of classes (..., n, classes)."""
-    return torch.softmax(logits, -1)
 
 
 def log_softmax(logits: Tensor) -> Tensor:

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 from sklearn.base import TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from fairbits.estimators.base import InvariantClassifier
+from fairbits.estimators.fitting import fit_seed
 from fairbits.nn.code_networks import dense_layers
 from fairbits.settings import setting
 from fairbits.training import Batch
@@ -113,8 +113,7 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
         """Return one draw of each row's representation, or its mean.  (n, latent_size)"""
         if self.representation == "mean":
             return self._by_rows(X, lambda net, x: net.latent_mean(x))
-        seed = None if self.random_state is None else check_random_state(self.random_state).randint(2**31)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(fit_seed(self.random_state))
 
         def draw(net: Any, x: Tensor) -> Tensor:
             uniforms = rng.random((len(x), net.noise_size), dtype=np.float32)
