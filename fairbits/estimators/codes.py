@@ -8,8 +8,7 @@ import torch
 from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, check_random_state
 from torch import Tensor
 
 from fairbits.certificate import Certificate, Release, certify

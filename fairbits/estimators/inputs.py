@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import assert_all_finite, check_array, column_or_1d
 
 from fairbits.encoding import (
     BinnedSensitiveFeaturesWarning,

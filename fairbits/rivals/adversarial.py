@@ -12,8 +12,7 @@ from torch.func import functional_call
 from fairbits.estimators.base import log_softmax, weigh_cells
 from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups
-from fairbits.nn import Inputs, dense_layers, feature_layers
-from fairbits.nn.code_networks import HeadedNet
+from fairbits.nn.code_networks import HeadedNet, Inputs, dense_layers, feature_layers
 from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch
 

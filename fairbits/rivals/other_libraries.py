@@ -13,9 +13,8 @@ from sklearn.metrics import accuracy_score
 from torch import nn
 
 from fairbits.errors import InputError
-from fairbits.estimators import setting
 from fairbits.rivals.adapter import ComparedClassifier, base_learner, both, one_draw, optional_import
-from fairbits.settings import layer_sizes
+from fairbits.settings import layer_sizes, setting
 
 
 class ExponentiatedGradientClassifier(ComparedClassifier):

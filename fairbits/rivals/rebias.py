@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
 from fairbits.estimators.vanilla import VanillaClassifier
-from fairbits.nn import HiddenOutput, Inputs
-from fairbits.nn.code_networks import ConvolutionalFeatures, HeadedNet
+from fairbits.nn.code_networks import ConvolutionalFeatures, HeadedNet, HiddenOutput, Inputs
 from fairbits.rivals.hsic import gaussian_kernel, hsic
 from fairbits.settings import setting, tunable
 from fairbits.training import Batch
