@@ -54,9 +54,12 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
     --------
     >>> rng = np.random.default_rng(0)
     >>> X, s = rng.normal(size=(200, 3)), rng.choice(["a", "b"], 200)
-    >>> encoder = PosteriorEncoder(columns=False).fit(X, X[:, 0] > 0, sensitive_features=s)
+    >>> encoder = PosteriorEncoder(columns=False)
+    >>> features = encoder.fit_transform(X, X[:, 0] > 0, sensitive_features=s)
     >>> encoder.get_feature_names_out().tolist()
     ['linear: True', 'linear: b if False', 'linear: b if True']
+    >>> joint = encoder.posterior(features)  # p(y,s|x) of each row, by models that have not seen it
+    >>> p_label, p_group = joint.sum(2), joint.sum(1)
     """
 
     estimators: Any = "default"
@@ -161,14 +164,6 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         ----------
         features : (n, features) as returned by this encoder
         column : which of several sensitive columns, where `groups` takes each on its own
-
-        Examples
-        --------
-        >>> rng = np.random.default_rng(0)
-        >>> X, s = rng.normal(size=(200, 3)), rng.choice(["a", "b"], 200)
-        >>> encoder = PosteriorEncoder(columns=False)
-        >>> joint = encoder.posterior(encoder.fit_transform(X, X[:, 0] > 0, sensitive_features=s))
-        >>> p_label, p_group = joint.sum(2), joint.sum(1)
         """
         _, *of_groups = self._ratios_of(features)
         if not of_groups:

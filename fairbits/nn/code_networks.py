@@ -15,6 +15,7 @@ from fairbits.nn.code_words import all_words, word_probabilities
 # Up to this many bits an expectation over codes is the exact sum over all 2^m words, above it a mean of fixed draws.
 EXACT_EXPECTATION_BITS = 10
 FIXED_DRAWS = 128
+VALIDATION_DRAWS = 16  # of these, to judge an epoch
 IMAGES_AT_ONCE = 512  # in evaluation: memory
 Inputs = int | tuple[int, ...]  # features of a row, or (channels, height, width) of an image
 
