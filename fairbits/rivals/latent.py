@@ -10,10 +10,9 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fairbits.estimators.base import InvariantClassifier
+from fairbits.estimators import InvariantClassifier, setting
 from fairbits.estimators.fitting import fit_seed
 from fairbits.nn.code_networks import dense_layers
-from fairbits.settings import setting
 from fairbits.training import Batch
 
 LOG_VARIANCES = (-6.0, 4.0)  # limits of every normal a network gives, which keep exponentials and their gradients small

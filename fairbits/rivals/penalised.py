@@ -5,11 +5,10 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
+from fairbits.estimators import VanillaClassifier, setting, tunable
 from fairbits.estimators.base import add_cells, log_softmax
-from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.information import WeighedGroups
 from fairbits.nn import HiddenOutput
-from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 SMALLEST_VARIANCE = 1e-6  # what varies less is constant

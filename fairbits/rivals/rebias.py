@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from fairbits.estimators import VanillaClassifier, setting, tunable
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.nn.code_networks import ConvolutionalFeatures, HeadedNet, HiddenOutput, Inputs
 from fairbits.rivals.hsic import gaussian_kernel, hsic
-from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 
