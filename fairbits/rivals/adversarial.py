@@ -1,6 +1,5 @@
 """AdvCls: a second network looks for the group in the representation, and so does a linear probe in closed form."""
 
-import math
 from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any, ClassVar
@@ -9,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fairbits.estimators.base import log_softmax, weigh_cells
+from fairbits.estimators.base import log_softmax
 from fairbits.estimators.vanilla import VanillaClassifier
-from fairbits.information import WeighedGroups
+from fairbits.information import WeighedGroups, group_entropy
 from fairbits.nn.code_networks import HeadedNet, Inputs, dense_layers, feature_layers
 from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch
@@ -77,11 +76,6 @@ class AdversarialClassifier(VanillaClassifier):
         net.adversary = nn.ModuleList(adversaries)
         return net
 
-    def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple[WeighedGroups, Tensor], ...]:
-        """Weigh the groups of every sensitive column, and measure their entropy: (groups, bits)."""
-        cells = weigh_cells(y, s, weight, self.group_sizes)
-        return tuple((g, torch.special.entr(g.prior).sum(-1) / math.log(2) * weight.sum(-1)) for g, _ in cells)
-
     def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x)
         cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
@@ -105,8 +99,9 @@ class AdversarialClassifier(VanillaClassifier):
 
     def found(self, adversary: Iterable[Callable], hidden: Tensor, batch: Batch) -> list[Tensor]:
         """Return what the adversaries know of each column beyond the groups' shares, in bits; not less than 0."""
-        errors = self.errors(adversary, hidden, batch)
-        return [torch.relu(bits - error) for error, (_, bits) in zip(errors, batch.prepared, strict=True)]
+        errors, mass = self.errors(adversary, hidden, batch), batch.weight.sum(-1)
+        cells = zip(errors, batch.prepared, strict=True)
+        return [torch.relu(group_entropy(groups.prior) * mass - error) for error, (groups, _) in cells]
 
     def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss, with the information of the adversary or of a linear probe, whichever is more."""
@@ -148,7 +143,7 @@ def linear_information(x: Tensor, groups: WeighedGroups) -> Tensor:
     explained = (weight.unsqueeze(-1) * (indicators.square() - left.square())).sum(-2) / groups.prior.clamp(min=1e-6)
     phi = explained.sum(-1).clamp(min=0) / directions
     bits = torch.log2((1 - phi).clamp(min=1e-6)) * (directions / -2)
-    return torch.minimum(bits, torch.special.entr(groups.prior).sum(-1) / math.log(2))
+    return torch.minimum(bits, group_entropy(groups.prior))
 
 
 def _left_out_residuals(z: Tensor, target: Tensor, weight: Tensor) -> Tensor:
