@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -24,15 +24,11 @@ from fairbits.training import Batch, Schedule
 
 PREDICTION_ROWS = 16_384  # rows predicted at a time
 CONCERNED_ROWS = 10_000  # rows of a fit that its concerns are judged by
+softmax = partial(torch.softmax, dim=-1)  # logits of classes (..., n, classes) to their probabilities
 
 
 class VanishedClassWarning(InputWarning):
     """The model never predicts one of the classes of the training rows."""
-
-
-def softmax(logits: Tensor) -> Tensor:
-    """Return the probabilities of classes (..., n, classes)."""
-    return torch.softmax(logits, -1)
 
 
 def log_softmax(logits: Tensor) -> Tensor:
@@ -72,15 +68,24 @@ def known_schedule(value: Any) -> str | None:
 
 
 @dataclass_transform(kw_only_default=True)
-class _Settings:
-    """Makes the annotated settings of every subclass its constructor's keyword arguments."""
+class SettingsClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier by `predict_proba`; a subclass's annotated settings are its constructor's keyword arguments."""
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
 
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class of `classes_`, one row per row of X."""
+        raise NotImplementedError(f"{type(self).__name__} does not define how it predicts.")
 
-class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class of each row."""
+        best = self.predict_proba(X).argmax(1)  # first, so that an unfitted estimator says so
+        return self.classes_[best]
+
+
+class InvariantClassifier(SettingsClassifier):
     """Base of all methods: a method is a network (`build`) and a loss; everything else is here.
 
     Parameters
@@ -142,11 +147,12 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         """Let the fresh network see the labels, groups and weights of the training rows."""
 
     def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> Any:
-        """Return what the loss needs of labels, groups and weights, as nested tuples of tensors.
+        """Return what the loss needs of labels, groups and weights, as nested tuples of tensors: the groups, weighed.
 
         Called once for all batches of an epoch, (replicas, steps, rows); each loss gets its part as ``batch.prepared``.
         """
-        return ()
+        within = getattr(self, "condition_on_label", False)
+        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if within else 0)
 
     def loss(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the terms of the training loss of a batch, in bits; "total" is minimised.
@@ -212,11 +218,6 @@ class InvariantClassifier(ClassifierMixin, BaseEstimator, _Settings):
         A function of the row itself: a certificate or the information of a drawn code does not cover it.
         """
         return self._by_rows(X, self.probabilities)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class of each row."""
-        best = self.predict_proba(X).argmax(1)  # first, so that an unfitted estimator says so
-        return self.classes_[best]
 
     def _by_rows(self, X: Any, function: Callable[[Any, Tensor], Tensor]) -> np.ndarray:
         """Apply function(net, x) to the rows of X, a slice at a time."""

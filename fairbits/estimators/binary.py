@@ -14,10 +14,9 @@ from fairbits.estimators.codes import CodeClassifier
 from fairbits.information import WeighedGroups
 from fairbits.information.words import EXACT_BITS
 from fairbits.nn import CodeNet, Inputs, RunningInformation, draw_bits
+from fairbits.nn.code_networks import VALIDATION_DRAWS
 from fairbits.settings import setting, tunable
 from fairbits.training import Batch
-
-VALIDATION_DRAWS = 16  # of a code too wide for the exact expectation
 
 
 class SaturatedPenaltyWarning(InputWarning):

@@ -8,14 +8,13 @@ import torch
 from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, check_random_state
 from torch import Tensor
 
 from fairbits.certificate import Certificate, Release, certify
 from fairbits.certificate.released_code import check_certified_kind, fitted_code, system_uniforms
 from fairbits.errors import InputError, InputWarning
-from fairbits.estimators.base import InvariantClassifier, softmax, weigh_cells
+from fairbits.estimators.base import InvariantClassifier, softmax
 from fairbits.information import binary_entropy
 from fairbits.information.sampling import code_information
 from fairbits.settings import setting
@@ -88,10 +87,6 @@ class CodeClassifier(BitsMixin, InvariantClassifier):
     condition_on_label: bool = setting(False, one_of=(False, True))
 
     protects: ClassVar[bool] = True
-
-    def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
-        """Weigh the groups of every sensitive column, within each label where the leakage is measured there."""
-        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
 
     @property
     def is_hard(self) -> bool:

@@ -9,13 +9,8 @@ from torch import Tensor
 
 from fairbits.errors import InputError
 from fairbits.estimators.base import log_softmax, weigh_cells
-from fairbits.estimators.binary import (
-    VALIDATION_DRAWS,
-    BinaryBernoulliClassifier,
-    BinaryMIClassifier,
-    PenalisedCodeClassifier,
-)
-from fairbits.nn import CodeNet, Inputs
+from fairbits.estimators.binary import BinaryBernoulliClassifier, BinaryMIClassifier, PenalisedCodeClassifier
+from fairbits.nn.code_networks import VALIDATION_DRAWS, CodeNet, Inputs
 from fairbits.settings import setting
 from fairbits.training import Batch, joint_groups
 

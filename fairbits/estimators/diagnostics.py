@@ -1,6 +1,5 @@
 """Look at fitted models: scores on rows held out, the information plane, a warning where fairness got worse."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.fitting import fit_stack, number_cells
-from fairbits.information import binary_entropy, joint_information, word_tables
+from fairbits.information import binary_entropy, group_entropy, joint_information, word_tables
 from fairbits.information.sampling import code_information
 from fairbits.metrics.gaps import prediction_scores
 
@@ -114,4 +113,4 @@ def _about_rows(theta: Tensor, weight: Tensor) -> Tensor:
     """Return I(X;T) = H(T) - H(T|X) of rows that are all different; without a table for every row."""
     theta, share = theta.double(), (weight / weight.sum()).double()
     (table,), _ = word_tables(theta, torch.zeros(len(share), dtype=torch.int64), weights=share, n_groups=1)
-    return (torch.special.entr(table).sum() / math.log(2) - share @ binary_entropy(theta).sum(-1)).float()
+    return (group_entropy(table) - share @ binary_entropy(theta).sum(-1)).float()

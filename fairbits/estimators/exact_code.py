@@ -11,13 +11,11 @@ from torch import Tensor
 from fairbits.errors import InputError
 from fairbits.estimators.base import softmax
 from fairbits.estimators.codes import CodeClassifier
-from fairbits.information import table_information
-from fairbits.information.exact import mixture_divergence
+from fairbits.information.exact import LN2, mixture_divergence, table_information
 from fairbits.nn import CodeNet, Inputs, WordHead, draw_bits, word_probabilities
 from fairbits.settings import setting, tunable
 from fairbits.training import Batch, Schedule
 
-LN2 = math.log(2)
 BETA = 0.95  # share of the past in the running tables
 RISE = 1.0  # by how much a multiplier rises in a fit whose leakage is as far above its limit as the next line says
 CLIP = 0.01  # a leakage further than this below its limit moves the multiplier no faster

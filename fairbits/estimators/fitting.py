@@ -14,8 +14,7 @@ from sklearn.utils import check_random_state
 
 from fairbits.errors import InputError
 from fairbits.estimators.inputs import Table, read_table
-from fairbits.metrics import paper_objective
-from fairbits.metrics.gaps import prediction_scores
+from fairbits.metrics.gaps import paper_objective, prediction_scores
 from fairbits.settings import check_settings
 from fairbits.training import Replica, TrainingData, split_rows, train
 

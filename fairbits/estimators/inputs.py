@@ -8,19 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import assert_all_finite, check_array, column_or_1d
 
-from fairbits.encoding import (
-    BinnedSensitiveFeaturesWarning,
-    GroupEncoder,
-    SeenRows,
-    index_hashes,
-    row_hashes,
-    sensitive_columns,
-    sensitive_in_table,
-)
+from fairbits.encoding import GroupEncoder, SeenRows, index_hashes, row_hashes, sensitive_columns, sensitive_in_table
+from fairbits.encoding.group_encoder import BinnedSensitiveFeaturesWarning
 from fairbits.encoding.table_encoder import read_numbers
 from fairbits.errors import InputError, InputWarning
 

@@ -16,16 +16,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from fairbits.encoding import GroupEncoder, TableEncoder, take_rows
 from fairbits.encoding.columns import as_frame
 from fairbits.errors import InputError
+from fairbits.estimators import inputs
 from fairbits.estimators.fitting import number_cells
-from fairbits.estimators.inputs import (
-    canonical_order,
-    copy_feature_names,
-    new_group_encoder,
-    number_classes,
-    read_labels,
-    read_weights,
-    warn_of_sensitive,
-)
 from fairbits.estimators.learners import SMALLEST, Learner, beside
 
 BOOSTED_ROWS = 1_500  # with fewer, boosted trees add more noise than they see
@@ -62,9 +54,12 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
     --------
     >>> rng = np.random.default_rng(0)
     >>> X, s = rng.normal(size=(200, 3)), rng.choice(["a", "b"], 200)
-    >>> encoder = PosteriorEncoder(columns=False).fit(X, X[:, 0] > 0, sensitive_features=s)
+    >>> encoder = PosteriorEncoder(columns=False)
+    >>> features = encoder.fit_transform(X, X[:, 0] > 0, sensitive_features=s)
     >>> encoder.get_feature_names_out().tolist()
     ['linear: True', 'linear: b if False', 'linear: b if True']
+    >>> joint = encoder.posterior(features)  # p(y,s|x) of each row, by models that have not seen it
+    >>> p_label, p_group = joint.sum(2), joint.sum(1)
     """
 
     estimators: Any = "default"
@@ -85,16 +80,16 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
 
         Without sensitive features it estimates the label alone.
         """
-        labels, X = read_labels(self, y), _rows(X)
+        labels, X = inputs.read_labels(self, y), _rows(X)
         if len(labels) != len(X):
             raise InputError(f"y has {len(labels)} labels for {len(X)} rows.", remedy="Pass one per row.")
         if sensitive_features is not None and not self.encode_sensitive:
-            warn_of_sensitive(X, sensitive_features, stacklevel=4)
-        weight = np.ones(len(labels)) if sample_weight is None else read_weights(sample_weight, len(labels))
+            inputs.warn_of_sensitive(X, sensitive_features, stacklevel=4)
+        weight = np.ones(len(labels)) if sample_weight is None else inputs.read_weights(sample_weight, len(labels))
         used = np.flatnonzero(weight)
         rows, s, weight = (take_rows(part, used) for part in (X, sensitive_features, weight))
         targets, content = self._read(rows, labels[used], s)
-        order = canonical_order(content, targets, weight)
+        order = inputs.canonical_order(content, targets, weight)
         rows, s, targets, weight = (take_rows(part, order) for part in (rows, s, targets, weight))
         estimates = self._cross_fitted(rows, s, targets, None if (weight == weight[0]).all() else weight)
         self.mean_ = np.average(estimates, axis=0, weights=weight)
@@ -112,17 +107,17 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
 
         The encoders do not depend on the order of the rows.
         """
-        self.classes_, number = number_classes(labels)
+        self.classes_, number = inputs.number_classes(labels)
         known = {"sensitive_features": sensitive_features}
         self.table_encoder_ = TableEncoder(encode_sensitive=self.encode_sensitive).fit(X, **known)
-        copy_feature_names(self, self.table_encoder_)
+        inputs.copy_feature_names(self, self.table_encoder_)
         enough = ROWS_PER_COLUMN * len(self.table_encoder_.get_feature_names_out()) <= len(labels)
         self.has_columns_ = enough if self.columns is None else self.columns
         content = self.table_encoder_.levels(X, **known)
         self.group_encoder_: Any = None
         if sensitive_features is None:
             return number[:, None], content
-        self.group_encoder_ = new_group_encoder(self.groups).fit(sensitive_features, n_rows=len(number))
+        self.group_encoder_ = inputs.new_group_encoder(self.groups).fit(sensitive_features, n_rows=len(number))
         return np.column_stack([number, self.group_encoder_.transform(sensitive_features)]), content
 
     def _cross_fitted(self, X: Any, s: Any, targets: np.ndarray, weight: Any) -> np.ndarray:
@@ -169,14 +164,6 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         ----------
         features : (n, features) as returned by this encoder
         column : which of several sensitive columns, where `groups` takes each on its own
-
-        Examples
-        --------
-        >>> rng = np.random.default_rng(0)
-        >>> X, s = rng.normal(size=(200, 3)), rng.choice(["a", "b"], 200)
-        >>> encoder = PosteriorEncoder(columns=False)
-        >>> joint = encoder.posterior(encoder.fit_transform(X, X[:, 0] > 0, sensitive_features=s))
-        >>> p_label, p_group = joint.sum(2), joint.sum(1)
         """
         _, *of_groups = self._ratios_of(features)
         if not of_groups:

@@ -99,13 +99,13 @@ def reproduce(runs: Sequence[Any], folder: Folder, **options: Any) -> list[Recor
     missing = [run for run in runs if run.hash not in done]
     if not missing:
         return [done[run.hash] for run in runs]
-    from fairbits.lab.runs import estimator_of, execute_alone
+    from fairbits.lab.runs import estimator_of, execute
 
     for run in missing:  # make every estimator once: a wrong name or setting shows now, not after hours of work
         if hasattr(run, "method"):
             estimator_of(run.method)
     folder.trials.mkdir(parents=True, exist_ok=True)
-    return finish(runs, partial(execute_alone, trials=folder.trials), folder, **options)
+    return finish(runs, partial(execute, trials=folder.trials), folder, **options)
 
 
 def finish(

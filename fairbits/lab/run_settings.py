@@ -58,6 +58,7 @@ class Run(Settings):
     kind: str
     name: str
     threads: int = Field(1, ge=1)
+    seed: int = 0
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
@@ -84,7 +85,6 @@ class Reference(Run):
     dataset: Table
     fold: int = Field(ge=0)
     folds: int = Field(3, ge=2)
-    seed: int = 0
     trees: int = Field(1000, ge=1)
 
 
@@ -98,7 +98,6 @@ class Search(Run):
     fold: int = Field(ge=0)
     folds: int = Field(3, ge=2)
     inner_folds: int = Field(3, ge=2)
-    seed: int = 0
     trials: int = Field(200, ge=1)
     trials_at_once: int = Field(8, ge=1)
     sampler: Literal["tpe", "gp"] = "tpe"
@@ -118,7 +117,6 @@ class Strengths(Run):
     depth: int = Field(1, ge=1)
     folds: int = Field(3, ge=2)
     fold_seed: int = 0
-    seed: int = 0
 
 
 class Plane(Run):
@@ -129,7 +127,6 @@ class Plane(Run):
     method: Method
     gamma: float
     epochs: int = Field(100, ge=1)
-    seed: int = 0
 
 
 class Images(Run):
@@ -139,7 +136,6 @@ class Images(Run):
     rho: float
     method: Method
     epochs: int = Field(10, ge=1)
-    seed: int = 0
 
 
 KINDS: dict[str, type[Run]] = {kind.__name__.lower(): kind for kind in (Reference, Search, Strengths, Plane, Images)}

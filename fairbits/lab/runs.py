@@ -39,16 +39,11 @@ class Part(NamedTuple):
 
 
 def execute(run: Any, trials: Path) -> Result:
-    """Return the numbers of a run; `trials` is the folder where a search keeps its finished trials."""
+    """Return the numbers of a run, on its threads; `trials` is the folder where a search keeps its finished trials."""
+    torch.set_num_threads(run.threads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a search tries bad settings on purpose
         return EXECUTE[run.kind](run, trials)
-
-
-def execute_alone(run: Any, trials: Path) -> Result:
-    """Execute a run in a process of its own, on as many threads as it asks for."""
-    torch.set_num_threads(run.threads)
-    return execute(run, trials)
 
 
 def external_fold(dataset: str, fold: int, folds: int, seed: int) -> tuple[Part, Part]:

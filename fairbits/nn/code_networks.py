@@ -15,6 +15,7 @@ from fairbits.nn.code_words import all_words, word_probabilities
 # Up to this many bits an expectation over codes is the exact sum over all 2^m words, above it a mean of fixed draws.
 EXACT_EXPECTATION_BITS = 10
 FIXED_DRAWS = 128
+VALIDATION_DRAWS = 16  # of these, to judge an epoch
 IMAGES_AT_ONCE = 512  # in evaluation: memory
 Inputs = int | tuple[int, ...]  # features of a row, or (channels, height, width) of an image
 
@@ -274,16 +275,22 @@ class WordHead(nn.Module):
         return self.log_probabilities[(codes @ place).long()]
 
 
-class PlainNet(nn.Module):
-    """A network without a code, for comparison; its representation is the last layer before the head."""
+class HeadedNet(nn.Module):
+    """Layers that give so many features, and a linear head on them; it draws nothing."""
 
     noise_size = 0
 
-    def __init__(self, inputs: Inputs, hidden_sizes: Sequence[int], n_classes: int, *, channels: Sequence[int] = ()):
+    def __init__(self, features: nn.Module, width: int, n_classes: int):
         super().__init__()
-        self.features, width = feature_layers(inputs, channels, hidden_sizes)
-        self.head = nn.Linear(width, n_classes)
+        self.features, self.head = features, nn.Linear(width, n_classes)
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> HiddenOutput:
         hidden = self.features(x)
         return HiddenOutput(hidden, self.head(hidden))
+
+
+class PlainNet(HeadedNet):
+    """A network without a code, for comparison; its representation is the last layer before the head."""
+
+    def __init__(self, inputs: Inputs, hidden_sizes: Sequence[int], n_classes: int, *, channels: Sequence[int] = ()):
+        super().__init__(*feature_layers(inputs, channels, hidden_sizes), n_classes)

@@ -1,23 +1,10 @@
 """Methods to compare with; those of other libraries need ``pip install 'fairbits[compare]'``."""
 
-from fairbits.rivals.adapter import ComparedClassifier
-from fairbits.rivals.bayes_rule import BayesRuleClassifier
-from fairbits.rivals.other_libraries import (
-    AIF360LFRClassifier,
-    ExponentiatedGradientClassifier,
-    FairlearnAdversarialClassifier,
-    ThresholdOptimizerClassifier,
-)
-from fairbits.rivals.posterior_rule import PosteriorRule
-from fairbits.rivals.programme_code import LinearProgrammeCode
-
-__all__ = [
-    "AIF360LFRClassifier",
-    "BayesRuleClassifier",
-    "ComparedClassifier",
-    "ExponentiatedGradientClassifier",
-    "FairlearnAdversarialClassifier",
-    "LinearProgrammeCode",
-    "PosteriorRule",
-    "ThresholdOptimizerClassifier",
-]
+from fairbits.rivals.adapter import ComparedClassifier as ComparedClassifier
+from fairbits.rivals.bayes_rule import BayesRuleClassifier as BayesRuleClassifier
+from fairbits.rivals.other_libraries import AIF360LFRClassifier as AIF360LFRClassifier
+from fairbits.rivals.other_libraries import ExponentiatedGradientClassifier as ExponentiatedGradientClassifier
+from fairbits.rivals.other_libraries import FairlearnAdversarialClassifier as FairlearnAdversarialClassifier
+from fairbits.rivals.other_libraries import ThresholdOptimizerClassifier as ThresholdOptimizerClassifier
+from fairbits.rivals.posterior_rule import PosteriorRule as PosteriorRule
+from fairbits.rivals.programme_code import LinearProgrammeCode as LinearProgrammeCode

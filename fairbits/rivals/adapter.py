@@ -1,11 +1,10 @@
 """What the adapters of other libraries share: they read arguments as our methods do, and take two classes."""
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,12 +12,12 @@ from fairbits.encoding import GroupEncoder
 from fairbits.encoding.table_encoder import read_numbers
 from fairbits.errors import InputError, MissingExtraError
 from fairbits.estimators import check_settings
+from fairbits.estimators.base import SettingsClassifier
 from fairbits.estimators.fitting import fit_seed
 from fairbits.estimators.inputs import Table, read_table
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class ComparedClassifier(ClassifierMixin, BaseEstimator):
+class ComparedClassifier(SettingsClassifier):
     """Base of the adapters; an adapter defines how it trains (`train`) and the chance of the second class (`chance`).
 
     Rows are read as for our own methods: several sensitive columns form their intersections, the order of the rows does
@@ -70,11 +69,6 @@ class ComparedClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class of `classes_`, one row per row of X."""
         return both(self.chance(self._rows(X)))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class of each row."""
-        best = self.predict_proba(X).argmax(1)
-        return self.classes_[best]
 
     def _table(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Table:
         if sensitive_features is None:

@@ -1,6 +1,5 @@
 """AdvCls: a second network looks for the group in the representation, and so does a linear probe in closed form."""
 
-import math
 from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any, ClassVar
@@ -9,30 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fairbits.estimators.base import log_softmax, weigh_cells
+from fairbits.estimators.base import log_softmax
 from fairbits.estimators.vanilla import VanillaClassifier
-from fairbits.information import WeighedGroups
-from fairbits.nn import HiddenOutput, Inputs, dense_layers, feature_layers
+from fairbits.information import WeighedGroups, group_entropy
+from fairbits.nn.code_networks import HeadedNet, Inputs, dense_layers, feature_layers
 from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch
 
 RIDGE = 1e-3  # of the linear probe, relative to the variance of a unit
-
-
-class AdversarialNet(nn.Module):
-    """x -> features -> representation -> head, and an adversary on the representation for each sensitive column."""
-
-    noise_size = 0
-
-    def __init__(self, encoder: nn.Module, width: int, size: int, n_classes: int, adversaries: Iterable[nn.Module]):
-        super().__init__()
-        self.features = nn.Sequential(encoder, nn.Linear(width, size), nn.Tanh())
-        self.head = nn.Linear(size, n_classes)
-        self.adversary = nn.ModuleList(adversaries)
-
-    def forward(self, x: Tensor, noise: Tensor | None = None) -> HiddenOutput:
-        hidden = self.features(x)
-        return HiddenOutput(hidden, self.head(hidden))
 
 
 class AdversarialClassifier(VanillaClassifier):
@@ -84,16 +67,14 @@ class AdversarialClassifier(VanillaClassifier):
         """Name the part that is trained in turn; none if all parts train together or there are no groups."""
         return "adversary" if self.groups_ and not self.reversal else None
 
-    def build(self, inputs: Inputs, n_classes: int) -> AdversarialNet:
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
         encoder, width = feature_layers(inputs, self.channels, self.hidden_sizes)
         sizes = (self.representation_size, *self.adversary_sizes)
         adversaries = [nn.Sequential(*dense_layers(sizes), nn.Linear(sizes[-1], len(names))) for names in self.groups_]
-        return AdversarialNet(encoder, width, self.representation_size, n_classes, adversaries)
-
-    def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple[WeighedGroups, Tensor], ...]:
-        """Weigh the groups of every sensitive column, and measure their entropy: (groups, bits)."""
-        cells = weigh_cells(y, s, weight, self.group_sizes)
-        return tuple((g, torch.special.entr(g.prior).sum(-1) / math.log(2) * weight.sum(-1)) for g, _ in cells)
+        layers = nn.Sequential(encoder, nn.Linear(width, sizes[0]), nn.Tanh())
+        net: Any = HeadedNet(layers, sizes[0], n_classes)
+        net.adversary = nn.ModuleList(adversaries)
+        return net
 
     def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = net(batch.x)
@@ -118,8 +99,9 @@ class AdversarialClassifier(VanillaClassifier):
 
     def found(self, adversary: Iterable[Callable], hidden: Tensor, batch: Batch) -> list[Tensor]:
         """Return what the adversaries know of each column beyond the groups' shares, in bits; not less than 0."""
-        errors = self.errors(adversary, hidden, batch)
-        return [torch.relu(bits - error) for error, (_, bits) in zip(errors, batch.prepared, strict=True)]
+        errors, mass = self.errors(adversary, hidden, batch), batch.weight.sum(-1)
+        cells = zip(errors, batch.prepared, strict=True)
+        return [torch.relu(group_entropy(groups.prior) * mass - error) for error, (groups, _) in cells]
 
     def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss, with the information of the adversary or of a linear probe, whichever is more."""
@@ -161,7 +143,7 @@ def linear_information(x: Tensor, groups: WeighedGroups) -> Tensor:
     explained = (weight.unsqueeze(-1) * (indicators.square() - left.square())).sum(-2) / groups.prior.clamp(min=1e-6)
     phi = explained.sum(-1).clamp(min=0) / directions
     bits = torch.log2((1 - phi).clamp(min=1e-6)) * (directions / -2)
-    return torch.minimum(bits, torch.special.entr(groups.prior).sum(-1) / math.log(2))
+    return torch.minimum(bits, group_entropy(groups.prior))
 
 
 def _left_out_residuals(z: Tensor, target: Tensor, weight: Tensor) -> Tensor:

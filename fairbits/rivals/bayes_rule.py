@@ -1,7 +1,6 @@
 """The most accurate decision within a limit of the disparity, of all that do not look at the group."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ SHARES = (1.0, 0.9, 0.8, 0.65, 0.5, 0.25, 0.0)  # of the limit, tried until the 
 BEYOND = (1.02, 1.05, 1.1, 1.2, 1.4)  # times the multipliers of the limit 0, tried after these
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class BayesRuleClassifier(PosteriorRule):
     """Decide by p(y=1|x) - 1/2 > sum_s lambda_s p(s|x) / pi_s, with one multiplier for each group, of either sign.
 

@@ -5,9 +5,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from fairbits.estimators import VanillaClassifier, tunable
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.vanilla import VanillaClassifier
-from fairbits.settings import tunable
 from fairbits.training import Batch
 
 

@@ -34,9 +34,7 @@ class HSICClassifier(PenalisedClassifier):
     (200, 64)
     """
 
-    @property
-    def max_validation_rows(self) -> int:
-        return 2048
+    max_validation_rows = 2048
 
     def build(self, inputs: Inputs, n_classes: int) -> PlainNet:
         if isinstance(inputs, int) and not self.hidden_sizes:

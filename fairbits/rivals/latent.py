@@ -7,14 +7,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 from sklearn.base import TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fairbits.estimators.base import InvariantClassifier, weigh_cells
-from fairbits.information import WeighedGroups
+from fairbits.estimators import InvariantClassifier, setting
+from fairbits.estimators.fitting import fit_seed
 from fairbits.nn.code_networks import dense_layers
-from fairbits.settings import setting
 from fairbits.training import Batch
 
 LOG_VARIANCES = (-6.0, 4.0)  # limits of every normal a network gives, which keep exponentials and their gradients small
@@ -97,10 +95,6 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
         """Return what chooses the epoch, of the terms on validation rows."""
         raise NotImplementedError(f"{type(self).__name__} does not define how to choose an epoch.")
 
-    def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[WeighedGroups, ...]:
-        """Weigh the groups of every sensitive column."""
-        return tuple(groups for groups, _ in weigh_cells(y, s, weight, self.group_sizes))
-
     def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the loss, with noise that is the same at every epoch and the cross-entropy of the predictions."""
         terms, probabilities = self.loss(net, batch, scalars), net.probabilities(batch.x)
@@ -118,8 +112,7 @@ class LatentClassifier(TransformerMixin, InvariantClassifier):
         """Return one draw of each row's representation, or its mean.  (n, latent_size)"""
         if self.representation == "mean":
             return self._by_rows(X, lambda net, x: net.latent_mean(x))
-        seed = None if self.random_state is None else check_random_state(self.random_state).randint(2**31)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(fit_seed(self.random_state))
 
         def draw(net: Any, x: Tensor) -> Tensor:
             uniforms = rng.random((len(x), net.noise_size), dtype=np.float32)

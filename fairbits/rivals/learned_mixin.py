@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from fairbits.estimators import VanillaClassifier, tunable
 from fairbits.estimators.base import log_softmax
 from fairbits.estimators.debiased import log_label_shares
-from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.nn import Inputs
-from fairbits.settings import tunable
 from fairbits.training import Batch, Schedule, joint_groups
 
 

@@ -9,7 +9,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fairbits.estimators.base import InvariantClassifier, log_softmax, weigh_cells
+from fairbits.estimators.base import InvariantClassifier, log_softmax
 from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs
 from fairbits.rivals.group_columns import flat_columns, n_columns
@@ -77,16 +77,12 @@ class LFRClassifier(TransformerMixin, InvariantClassifier):
     def build(self, inputs: Inputs, n_classes: int) -> Any:
         return LFRNet(inputs, self.n_prototypes, n_classes)
 
-    def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[WeighedGroups, ...]:
-        """Weigh the groups of every sensitive column."""
-        return tuple(groups for groups, _ in weigh_cells(y, s, weight, self.group_sizes))
-
     def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         x, m = flat_columns(batch.x), net.memberships(batch.x)
         reconstruction = batch.weight @ (x - m @ net.prototypes).square().sum(-1)
         log_p = net.probabilities(m).clamp(min=torch.finfo(m.dtype).tiny).log()
         cross_entropy = self.cross_entropy(log_p, batch)
-        parity = added((membership_gap(m, groups) for groups in batch.prepared), m)
+        parity = added((membership_gap(m, groups) for groups, _ in batch.prepared), m)
         total = scalars["A_x"] * reconstruction + scalars["A_y"] * cross_entropy
         total = total + scalars["A_z"] * scalars["ramp"] * parity
         return {"total": total, "cross_entropy": cross_entropy, "reconstruction": reconstruction, "parity": parity}

@@ -4,7 +4,6 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,12 +13,10 @@ from sklearn.metrics import accuracy_score
 from torch import nn
 
 from fairbits.errors import InputError
-from fairbits.estimators import setting
 from fairbits.rivals.adapter import ComparedClassifier, base_learner, both, one_draw, optional_import
-from fairbits.settings import layer_sizes
+from fairbits.settings import layer_sizes, setting
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ExponentiatedGradientClassifier(ComparedClassifier):
     """A lottery of classifiers that gives all groups nearly the same share of positive predictions.
 
@@ -82,7 +79,6 @@ def second_class(predictor: Any, x: np.ndarray) -> np.ndarray:
     return predictor.predict_proba(x) @ (predictor.classes_ == 1)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ThresholdOptimizerClassifier(ComparedClassifier):
     """Separate thresholds for every group, which give all groups nearly the same share of positive predictions.
 
@@ -159,7 +155,6 @@ class WholeSeeds(np.random.RandomState):
         return self.randint(2**31, size=size)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class FairlearnAdversarialClassifier(ComparedClassifier):
     """Hide the group from an adversary that looks for it in the predicted probability.
 
@@ -220,7 +215,6 @@ def dense(widths: tuple[int, ...], activation: str) -> list[Any]:
     return [part for width in widths for part in (int(width), activation)]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class AIF360LFRClassifier(ComparedClassifier):
     """Learning fair representations (Zemel et al. 2013) as in AIF360: each row is shared out among a few prototypes.
 
@@ -263,15 +257,11 @@ class AIF360LFRClassifier(ComparedClassifier):
 @contextmanager
 def without_root_warnings() -> Iterator[None]:
     """Keep AIF360's import from logging to the root logger that some of its own extras are not installed."""
-
-    def drop(record: logging.LogRecord) -> bool:
-        return False
-
     root, silent = logging.getLogger(), logging.NullHandler()  # without any handler, logging would install one
     root.addHandler(silent)
-    root.addFilter(drop)
+    root.disabled = True
     try:
         yield
     finally:
+        root.disabled = False
         root.removeHandler(silent)
-        root.removeFilter(drop)

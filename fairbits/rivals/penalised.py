@@ -5,11 +5,10 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from fairbits.estimators.base import add_cells, log_softmax, weigh_cells
-from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.estimators import VanillaClassifier, setting, tunable
+from fairbits.estimators.base import add_cells, log_softmax
 from fairbits.information import WeighedGroups
 from fairbits.nn import HiddenOutput
-from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 SMALLEST_VARIANCE = 1e-6  # what varies less is constant
@@ -37,9 +36,6 @@ class PenalisedClassifier(VanillaClassifier):
     def penalty(self, out: HiddenOutput, groups: WeighedGroups) -> Tensor:
         """Return how far the groups differ in what the network computes."""
         raise NotImplementedError(f"{type(self).__name__} does not define its penalty.")
-
-    def prepare(self, y: Tensor, s: Tensor, weight: Tensor) -> tuple[tuple, ...]:
-        return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if self.condition_on_label else 0)
 
     def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         if not self.groups_:

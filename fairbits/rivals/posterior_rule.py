@@ -1,22 +1,20 @@
 """What the rules on estimated posteriors share: fitting p(y,s|x), and reading rows, labels and groups."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
+from fairbits.estimators.base import SettingsClassifier
 from fairbits.estimators.fitting import fit_seed
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.settings import check_settings, setting
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class PosteriorRule(ClassifierMixin, BaseEstimator):
+class PosteriorRule(SettingsClassifier):
     """Base of the rules; a rule is chosen (`choose`) by the training rows' posteriors, estimated out of fold.
 
     Parameters
@@ -77,15 +75,6 @@ class PosteriorRule(ClassifierMixin, BaseEstimator):
         """Return the estimates of p(y,s|x): for audits, not for release.  (n, C, K)"""
         check_is_fitted(self, "encoder_")
         return self.encoder_.posterior(self.encoder_.transform(X))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row."""
-        best = self.predict_proba(X).argmax(1)
-        return self.classes_[best]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class of `classes_`, one row per row of X."""
-        raise NotImplementedError(f"{type(self).__name__} does not define how it predicts.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

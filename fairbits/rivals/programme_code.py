@@ -1,6 +1,5 @@
 """The code of the optimal front as a representation: posteriors to words, by linear programmes."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +17,6 @@ from fairbits.settings import setting
 SHARES = np.arange(11) / 10  # of the limit: codes to choose from
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LinearProgrammeCode(BitsMixin, PosteriorRule):
     """Give each row one of a few words: the code of `optimal_front`, made hard.
 

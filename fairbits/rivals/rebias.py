@@ -7,12 +7,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from fairbits.estimators import VanillaClassifier, setting, tunable
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.vanilla import VanillaClassifier
-from fairbits.nn import HiddenOutput, Inputs
-from fairbits.nn.code_networks import ConvolutionalFeatures
+from fairbits.nn.code_networks import ConvolutionalFeatures, HeadedNet, HiddenOutput, Inputs
 from fairbits.rivals.hsic import gaussian_kernel, hsic
-from fairbits.settings import setting, tunable
 from fairbits.training import Batch
 
 
@@ -42,17 +40,17 @@ class ReBiasClassifier(VanillaClassifier):
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "gamma", "opponent_learning_rate")
 
-    @property
-    def opponent(self) -> str:
-        return "biased"
-
-    @property
-    def max_validation_rows(self) -> int:
-        return 2048  # the HSIC costs the square of the rows
+    opponent = "biased"
+    max_validation_rows = 2048  # the HSIC costs the square of the rows
 
     def build(self, inputs: Inputs, n_classes: int) -> Any:
         net = super().build(inputs, n_classes)
-        net.biased = BiasedNet(inputs, net.head.in_features, n_classes, self.channels, self.biased_kernel)
+        if isinstance(inputs, int):  # a linear model of the row
+            width = net.head.in_features
+            net.biased = HeadedNet(nn.Linear(inputs, width), width, n_classes)
+        else:
+            patches = PatchFeatures(inputs, self.channels, self.biased_kernel)
+            net.biased = HeadedNet(patches, patches.width, n_classes)
         return net
 
     def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -72,23 +70,6 @@ class ReBiasClassifier(VanillaClassifier):
         k, l = (gaussian_kernel(out.hidden, batch.weight) for out in (own, other))
         dependence = hsic(k, l, batch.weight)
         return {"total": cross_entropy + weight * dependence, "cross_entropy": cross_entropy, "hsic": dependence}
-
-
-class BiasedNet(nn.Module):
-    """A linear model of a table's rows, or for images a model of small patches; its features are the layer before."""
-
-    def __init__(self, inputs: Inputs, width: int, n_classes: int, channels: Sequence[int], kernel: int):
-        super().__init__()
-        if isinstance(inputs, int):
-            self.features: nn.Module = nn.Linear(inputs, width)
-        else:
-            self.features = PatchFeatures(inputs, channels, kernel)
-            width = self.features.width
-        self.head = nn.Linear(width, n_classes)
-
-    def forward(self, x: Tensor) -> HiddenOutput:
-        hidden = self.features(x)
-        return HiddenOutput(hidden, self.head(hidden))
 
 
 class PatchFeatures(ConvolutionalFeatures):

@@ -5,12 +5,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from fairbits.estimators import VanillaClassifier, tunable
 from fairbits.estimators.base import log_softmax
-from fairbits.estimators.vanilla import VanillaClassifier
 from fairbits.nn import Inputs
 from fairbits.rivals.group_columns import indicators
 from fairbits.rivals.learned_mixin import base_rates, what_groups_say
-from fairbits.settings import tunable
 from fairbits.training import Batch, Schedule
 
 

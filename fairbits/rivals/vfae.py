@@ -175,7 +175,7 @@ class VFAEClassifier(LatentClassifier):
     def discrepancy(self, net: VFAENet, z1: Tensor, batch: Batch) -> Tensor:
         """Return the MMD of a batch, added up over the sensitive columns."""
         features = net.fourier(standardised(z1, batch.weight))
-        return added((mean_discrepancy(features, groups) for groups in batch.prepared), features)
+        return added((mean_discrepancy(features, groups) for groups, _ in batch.prepared), features)
 
     def criterion(self, terms: dict[str, Tensor], scalars: dict[str, Tensor]) -> Tensor:
         return scalars["alpha"] * terms["cross_entropy"] + scalars["beta"] * scalars["ramp"] * terms["discrepancy"]

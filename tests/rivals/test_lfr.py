@@ -69,7 +69,7 @@ def test_two_columns_add_up_and_an_absent_group_is_no_nan():
     m = model.net_.memberships(batch.x)
     assert all(value.isfinite() for value in terms.values())
     assert terms["parity"].item() == pytest.approx(
-        sum(membership_gap(m, part).item() for part in batch.prepared), abs=1e-6
+        sum(membership_gap(m, part).item() for part, _ in batch.prepared), abs=1e-6
     )
 
 

@@ -11,16 +11,7 @@ from scipy.interpolate import PchipInterpolator
 
 from fairbits.lab.paper import record_frames as frames
 from fairbits.lab.paper.paper_style import ACCURATE, FAIRER, axis, extent, finish, mark_of, shade
-from fairbits.lab.paper.record_frames import (
-    MISSING,
-    NOTES,
-    PUBLISHED,
-    Estimate,
-    Record,
-    estimate,
-    of_kind,
-    with_one_draw,
-)
+from fairbits.lab.paper.record_frames import NOTES, PUBLISHED, Estimate, Record, estimate, of_kind
 from fairbits.report.page import Section
 from fairbits.report.wording import Table
 
@@ -127,7 +118,7 @@ def complexity(records: Iterable[Record]) -> list[Section]:
 def _section(name: str, scores: pd.DataFrame, analysis: str, with_paper: bool) -> Section:
     dataset, rows = scores.dataset.iloc[0], []
     for (method, depth), own in scores.groupby(["method", "depth"]):
-        paper = PUBLISHED["correlations"].get(method, (MISSING, MISSING)) if with_paper else ()
+        paper = PUBLISHED["correlations"].get(method, (frames.MISSING, frames.MISSING)) if with_paper else ()
         for prediction, prefix in PREDICTIONS.items():
             if own[f"{prefix}auc"].notna().all():
                 facts = (method, own.strength.iloc[0], str(depth), prediction, str(own.seed.nunique()))
@@ -155,7 +146,7 @@ def strength_charts(records: list[Record]) -> Iterator[tuple[str, Any]]:
 
 
 def _chart(scores: pd.DataFrame, title: str, look: dict[str, Any]) -> Any:
-    seeds = fold_means(with_one_draw(scores))
+    seeds = fold_means(frames.with_one_draw(scores))
     box = {"fair": extent(seeds.fair), "auc": extent(seeds.auc)}
     methods, depths = list(mark_of(seeds.method)), sorted(set(seeds.depth))
     panels = [_panel(seeds[seeds.method == method], depth, box, look) for method in methods for depth in depths]

@@ -111,7 +111,3 @@ class Objective:
         assert self.max_leakage is not None
         # Below every AUC, and the less the nearer: samplers and selection need no notion of a constraint.
         return (scores["auc"] if leakage <= self.max_leakage else self.max_leakage - leakage,)
-
-    def total(self, values: tuple[float, ...]) -> float:
-        """Return one number to choose by: of a Pareto set the point nearest to (1, 0) in L1."""
-        return sum(values)

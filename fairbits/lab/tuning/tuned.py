@@ -119,14 +119,14 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
 
 def best_trial(trials: list[Trial], objective: Objective) -> Trial:
-    """Return the best of the complete trials, the first of equals."""
+    """Return the best complete trial, the first of equals; of a Pareto set that nearest to (1, 0) in L1."""
     complete = [trial for trial in trials if trial.state == "complete"]
     if not complete:
         raise InputError(
             f"None of {len(trials)} trials could be trained: all diverged or were stopped early.",
             remedy="Lower the range of learning_rate.",
         )
-    return max(complete, key=lambda trial: objective.total(objective.values(trial.mean)))
+    return max(complete, key=lambda trial: sum(objective.values(trial.mean)))
 
 
 def pareto_set(trials: list[Trial], objective: Objective) -> list[int]:
