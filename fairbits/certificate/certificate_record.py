@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from fairbits.certificate.deviations import HOEFFDING
+from fairbits.errors import InputError
 
 Bound = Annotated[float, Field(ge=0, le=1)]
 RANDOM_DOES_NOT_COVER = (
@@ -75,6 +76,16 @@ class Certificate:
     def within_labels(self) -> float | None:
         """Bound on the disparity of any decision among people with the same label; None without labels."""
         return max((b.total_variation for b in self.bounds if b.label is not None), default=None)
+
+    def selection_ratio(self, least_share: float) -> float:
+        """Bound from below on the ratio of two groups' selection rates, of any decision made from the code.
+
+        The decision must select at least this share of the people, so that the group it favours has a rate of at least
+        that; the other rate is smaller by at most the disparity.
+        """
+        if not 0 < least_share <= 1:
+            raise InputError("must be above 0 and at most 1.", argument="least_share", value=least_share)
+        return max(0.0, 1 - self.total_variation / least_share)
 
     @property
     def rows(self) -> dict[str, int]:

@@ -1,0 +1,114 @@
+"""Rates of a decision in every group and crossing of groups, with exact intervals, and their ratio."""
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import beta
+
+from fairbits.encoding import GroupEncoder
+from fairbits.encoding.group_encoder import sensitive_columns
+from fairbits.errors import InputError
+
+RATES = {"selected": None, "true_positive": True, "false_positive": False}  # among which labels
+
+
+def group_rates(
+    decision: Any,
+    *,
+    sensitive_features: Any,
+    y: Any = None,
+    positive: Any = None,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """Return how often every group is selected, with exact intervals (Clopper and Pearson), each on its own.
+
+    One row for each group of each sensitive column, and of their crossings where there are several. With labels, also
+    the rates of true and of false positives. Columns: `column`, `group`, `rows`; for each rate `of` (how many people it
+    is about), the rate itself, `_low` and `_high`.
+
+    Parameters
+    ----------
+    decision : (n,) of two values
+    y : (n,) labels, of the same two values
+    positive : the favourable value; True, 1, or the last in sorted order by default
+    confidence : of each interval
+
+    Examples
+    --------
+    >>> found = group_rates([1, 1, 0, 1, 0, 0], sensitive_features=list("aaabbb"))
+    >>> found[["group", "rows", "selected", "selected_low", "selected_high"]].round(2)
+      group  rows  selected  selected_low  selected_high
+    0     a     3      0.67          0.09           0.99
+    1     b     3      0.33          0.01           0.91
+    """
+    selected = _chosen(decision, positive, "decision")
+    label = None if y is None else _chosen(y, positive, "y")
+    columns = sensitive_columns(sensitive_features, n_rows=len(selected))
+    found = []
+    for names in [(name,) for name in columns] + ([tuple(columns)] if len(columns) > 1 else []):
+        own_columns = {name: columns[name] for name in names}
+        encoder = GroupEncoder(min_group_size=1).fit(own_columns, n_rows=len(selected))
+        groups = encoder.transform(own_columns)[:, 0]
+        for number, group in enumerate(encoder.names_[0]):
+            own = groups == number
+            row: dict[str, Any] = {"column": encoder.titles_[0], "group": group, "rows": int(own.sum())}
+            for rate, among in RATES.items():
+                if among is None or label is not None:
+                    members = own if among is None else own & (label == among)
+                    n, k = int(members.sum()), int((members & selected).sum())
+                    low, high = proportion_limits(k, n, (1 - confidence) / 2)
+                    row |= {f"{rate}_of": n, rate: k / n if n else np.nan, f"{rate}_low": low, f"{rate}_high": high}
+            found.append(row)
+    return pd.DataFrame(found)
+
+
+def selection_ratio(
+    decision: Any, *, sensitive_features: Any, positive: Any = None, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return the smallest ratio of two groups' selection rates, and a lower bound on it in the population.
+
+    The bound divides the lower limit of one group's rate by the upper limit of the other's, each at half the error. The
+    pair of groups whose true ratio is smallest is fixed, though unknown; so taking the least over all pairs costs no
+    correction.
+
+    >>> observed, bound = selection_ratio([1, 0] * 500, sensitive_features=np.arange(1000) // 500)
+    >>> observed, round(bound, 2)
+    (1.0, 0.84)
+    """
+    rates = group_rates(decision, sensitive_features=sensitive_features, positive=positive, confidence=confidence)
+    ratios = []
+    for _, own in rates.groupby("column", sort=False):
+        for one, other in permutations(own.itertuples(), 2):
+            shown = one.selected / other.selected if other.selected else 1.0
+            ratios.append((shown, one.selected_low / other.selected_high))
+    if not ratios:
+        raise InputError("There is only one group.", remedy="Pass rows of at least two.")
+    return tuple(float(min(parts)) for parts in zip(*ratios, strict=True))  # type: ignore[return-value]
+
+
+def proportion_limits(k: int, n: int, delta: float) -> tuple[float, float]:
+    """Return exact lower and upper limits of a chance that came true k times of n, each wrong with chance delta.
+
+    >>> low, high = proportion_limits(0, 59, 0.05)
+    >>> low, round(high, 3)
+    (0.0, 0.05)
+    """
+    low = float(beta.ppf(delta, k, n - k + 1)) if k else 0.0
+    high = float(beta.isf(delta, k + 1, n - k)) if k < n else 1.0
+    return low, high
+
+
+def _chosen(values: Any, positive: Any, name: str) -> np.ndarray:
+    """Return which values are the favourable one."""
+    array = np.asarray(values)
+    distinct = np.unique(array[~pd.isna(array)]).tolist()
+    if array.ndim != 1 or len(distinct) > 2 or pd.isna(array).any():
+        problem = f"must be one of two values for every row; it has {len(distinct)} and {pd.isna(array).sum()} missing."
+        raise InputError(problem, argument=name, value=f"<{array.shape}>")
+    if positive is None:
+        positive = distinct[-1] if len(distinct) == 2 else True
+    elif positive not in distinct and len(distinct) == 2:
+        raise InputError(f"is not among the values {distinct} of {name}.", argument="positive", value=positive)
+    return array == positive

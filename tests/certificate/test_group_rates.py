@@ -1,0 +1,56 @@
+"""Rates of groups: against hand-computed cases, and coverage of intervals and ratios."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom, binomtest
+
+from fairbits import InputError
+from fairbits.certificate import group_rates, selection_ratio
+
+
+def test_rates_of_groups_and_crossings_by_hand():
+    s = pd.DataFrame({"sex": list("FFFFMMMM"), "age": ["old", "young"] * 4})
+    decision, y = [1, 0, 0, 0, 1, 1, 1, 0], [1, 1, 0, 0, 1, 0, 1, 0]
+    found = group_rates(decision, sensitive_features=s, y=y).set_index(["column", "group"])
+    assert list(found.index.get_level_values(0)) == ["sex"] * 2 + ["age"] * 2 + ["sex x age"] * 4
+    assert found.loc[("sex x age", "sex=F, age=young"), "selected"] == 0
+    women, men = found.loc[("sex", "F")], found.loc[("sex", "M")]
+    assert (women.rows, women.selected, women.true_positive, women.false_positive) == (4, 0.25, 0.5, 0.0)
+    assert (men.rows, men.selected, men.true_positive, men.false_positive) == (4, 0.75, 1.0, 0.5)
+    limits = binomtest(3, 4).proportion_ci(0.95, method="exact")
+    assert (men.selected_low, men.selected_high) == pytest.approx((limits.low, limits.high))
+    observed, bound = selection_ratio(decision, sensitive_features=s["sex"])
+    assert observed == pytest.approx(1 / 3)
+    assert bound == pytest.approx(women.selected_low / men.selected_high)
+    assert bound < observed
+
+
+def test_names_and_the_favourable_value():
+    s = list("aabb")
+    by_name = group_rates(["yes", "no", "yes", "yes"], sensitive_features=s)
+    assert by_name.selected.tolist() == [0.5, 1.0]
+    turned = group_rates(["yes", "no", "yes", "yes"], sensitive_features=s, positive="no")
+    assert turned.selected.tolist() == [0.5, 0.0]
+    assert group_rates([True] * 4, sensitive_features=s).selected.tolist() == [1.0, 1.0]
+    for bad, message in (([1, 2, 3, 1], "two values"), ([1, None, 0, 1], "missing")):
+        with pytest.raises(InputError, match=message):
+            group_rates(bad, sensitive_features=s)
+    with pytest.raises(InputError, match="not among"):
+        group_rates([1, 0, 1, 0], sensitive_features=s, positive="yes")
+    with pytest.raises(InputError, match="only one group"):
+        selection_ratio([1, 0], sensitive_features=["a", "a"])
+
+
+def test_ratios_and_intervals_cover():
+    """Three groups, of which the worst pair has a ratio of 0.8: wrong in at most 5 % of the draws, and sometimes."""
+    rng, rates, n, draws = np.random.default_rng(0), np.array([0.5, 0.45, 0.4]), 200, 400
+    s = np.repeat([0, 1, 2], n)
+    missed = np.zeros(2)
+    for _ in range(draws):
+        selected = rng.random(3 * n) < rates[s]
+        found = group_rates(selected, sensitive_features=s)
+        bound = selection_ratio(selected, sensitive_features=s)[1]
+        missed += [bound > 0.8, not found.selected_low[0] <= 0.5 <= found.selected_high[0]]
+    assert (missed <= binom.isf(1e-3, draws, 0.05)).all()
+    assert missed[1] > 0
