@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from sklearn.pipeline import Pipeline
 
-from fairbits.auditing import Audit
+from fairbits.auditing.auditor import Audit, column_leakage
 from fairbits.auditing.probes import score_intervals
 from fairbits.certificate import Certificate
 from fairbits.certificate.released_code import encode_rows, fitted_code
@@ -20,7 +20,7 @@ from fairbits.estimators.certified import method_path
 from fairbits.estimators.diagnostics import held_out_scores
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.information import information_sandwich, neuronwise_information, share_entropy, total_variation
+from fairbits.information import total_variation
 from fairbits.report.page import FORMAT
 from fairbits.storage import versions
 from fairbits.tables.task import Task
@@ -31,22 +31,6 @@ FRONT_ROWS = 20_000
 COARSE: dict[str, Any] = {"bins": 16, "starts": 1}  # of the optimum: a few seconds instead of a minute
 SCORE_BINS = 20
 PIECE = 50_000  # rows
-
-
-@dataclass(frozen=True)
-class LabelEstimate:
-    """What a `PosteriorEncoder` knows about the label, as a model of its features: one without protection."""
-
-    encoder: PosteriorEncoder
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The labels."""
-        return self.encoder.classes_
-
-    def predict_proba(self, features: np.ndarray) -> np.ndarray:
-        """Return the probability of each class."""
-        return self.encoder.label_probabilities(features)
 
 
 @dataclass(frozen=True)
@@ -164,9 +148,14 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
     encoder = inner_encoder(fit.model[0])
     groups = {name: GroupEncoder(min_group_size=1).fit(task.s[[name]]) for name in task.s}
     numbers = {name: groups[name].transform(s[[name]])[:, 0] for name in groups}
-    theta = torch.from_numpy(method.code_probabilities(Z))
-    bits = [_bits(task.label, "label", theta, np.searchsorted(method.classes_, y))]
-    bits += [_bits(name, "sensitive", theta, number) for name, number in numbers.items()]
+    theta = method.code_probabilities(Z)
+    about: list[Any] = [("label", task.label, np.searchsorted(method.classes_, y), method.classes_)]
+    about += [("sensitive", name, numbers[name], groups[name].names_[0]) for name in groups]
+    bits = []
+    for role, name, number, names in about:
+        leak = column_leakage(theta, theta, number, name, names)
+        whole = {"joint": leak.joint, "lower": leak.lower, "entropy": leak.entropy}
+        bits.append({"about": name, "role": role, "each": leak.each_bit, **whole})
     score = method.predict_proba(Z)[:, -1]
     counts = [
         {"column": name, "group": group, "counts": np.histogram(score[number == i], SCORE_BINS, (0, 1))[0].tolist()}
@@ -213,15 +202,3 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
         "concerns": fit.concerns,
         "made": {"date": datetime.date.today().isoformat(), **versions()},
     }
-
-
-def _bits(name: str, role: str, theta: torch.Tensor, number: np.ndarray) -> dict[str, Any]:
-    """Return what the code, or one draw of a random one, reveals about a column on the test rows, in bits.
-
-    For `each` bit and for the whole code: `joint` is above the population's value on average, `lower` below it.
-    """
-    _, numbers, counts = np.unique(number, return_inverse=True, return_counts=True)
-    groups = torch.from_numpy(numbers)
-    lower, joint = information_sandwich(theta, groups, generator=torch.Generator().manual_seed(0))
-    whole = {"joint": float(joint), "lower": float(lower), "entropy": share_entropy(counts / len(number))}
-    return {"about": name, "role": role, "each": neuronwise_information(theta, groups).tolist(), **whole}

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from fairbits.estimators.fitting import watch_epochs
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.settings import check_settings
 from fairbits.tables.task import MERGE, Task
-from fairbits.workflow.fit_record import Chosen, Fit, LabelEstimate, alternatives, estimated_front
+from fairbits.workflow.fit_record import Chosen, Fit, alternatives, estimated_front
 from fairbits.workflow.option_words import audit_in_words, worded
 
 TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3
@@ -100,7 +101,9 @@ def fit_task(
             encoder = chosen.model[0]
             if not isinstance(encoder, PosteriorEncoder):
                 encoder = PosteriorEncoder(groups=task.groups).fit(X, y, sensitive_features=s)
-            plain = Pipeline([("posterior", encoder), ("label", LabelEstimate(encoder))])
+            # What the encoder knows about the label is a model of its features without protection.
+            label = SimpleNamespace(classes_=encoder.classes_, predict_proba=encoder.label_probabilities)
+            plain = Pipeline([("posterior", encoder), ("label", label)])
             linear = make_pipeline(TableEncoder(), LogisticRegression(max_iter=2000)).fit(X, y)
             constant = make_pipeline(TableEncoder(), DummyClassifier()).fit(X, y)
         with step("audit"):
