@@ -13,18 +13,14 @@ from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 
+from fairbits.storage import need
+
 # What predictions need of a node; its branches count from the root of the tree.
 FIELDS = {"value": "<f8", "num_threshold": "<f8", "feature_idx": "<i4", "left": "<u4", "right": "<u4"}
 FIELDS |= {"missing_go_to_left": "u1", "is_leaf": "u1", "is_categorical": "u1"}
 NODE = np.dtype(list(FIELDS.items()))
 SET = np.dtype(("<u4", 8))  # one bit for each of up to 256 categories
 MAX_CATEGORIES, MAX_CELLS = 256, 2**23
-
-
-def need(holds: bool, otherwise: str) -> None:
-    """Raise a ValueError, for the reader of a file to complete, unless a condition holds."""
-    if not holds:
-        raise ValueError(otherwise)
 
 
 class Trees(NamedTuple):

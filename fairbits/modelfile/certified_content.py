@@ -11,7 +11,6 @@ from fairbits.certificate import Certificate
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators import CertifiedClassifier, FairCodeClassifier
 from fairbits.estimators.certified import method_path
-from fairbits.modelfile.boosted_trees import need
 from fairbits.modelfile.model_content import (
     ENCODERS,
     GroupsState,
@@ -29,6 +28,7 @@ from fairbits.modelfile.model_content import (
     method_of,
     set_columns,
 )
+from fairbits.storage import need
 
 Strength = Annotated[int | float, Field(ge=0, le=1)]  # a limit to train to, or a gamma
 Chosen = MethodState | PipelineState

@@ -28,8 +28,9 @@ from fairbits.errors import InputError
 from fairbits.estimators import InvariantClassifier, Schedule
 from fairbits.estimators.learners import Learner
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.boosted_trees import NODE, SET, Trees, boosted_model, categories_of, need, trees_of
+from fairbits.modelfile.boosted_trees import NODE, SET, Trees, boosted_model, categories_of, trees_of
 from fairbits.settings import check_settings
+from fairbits.storage import need
 
 MAX_TEXT = 2**25  # characters of all names that are made of other names: a long one times many
 MAX_NAME = 200  # characters of a learner's name

@@ -22,10 +22,9 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from fairbits.modelfile.boosted_trees import need
 from fairbits.modelfile.certified_content import SAVED, FileState
 from fairbits.modelfile.model_content import ModelFileError, describe, method_of, plain
-from fairbits.storage import replace_file, versions
+from fairbits.storage import need, replace_file, versions
 
 MANIFEST, MODEL, WEIGHTS = "manifest.json", "model.json", "weights.safetensors"
 SEALED = {MODEL, WEIGHTS}  # what a manifest may list
