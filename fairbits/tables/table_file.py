@@ -74,7 +74,7 @@ class TableFile:
         if not path.name.lower().endswith(endings):
             problem = f"{path} does not end in any of {', '.join(endings)}."
             raise InputError(problem, remedy="Save the table as CSV or Parquet.")
-        self._state = self._look()
+        self._opened = path.stat()
         self._parquet = _parquet_file(path) if _is_parquet(path) else None
         self._form, self.notes = ({}, []) if self._parquet else _text_form(path, separator, encoding)
         stored = self._parquet.schema_arrow.names if self._parquet else []
@@ -83,11 +83,8 @@ class TableFile:
 
     def has_changed(self) -> bool:
         """Return whether somebody has written to the file since it was opened."""
-        return self._look() != self._state
-
-    def _look(self) -> tuple[int, int]:
-        found = self.path.stat()
-        return found.st_size, found.st_mtime_ns
+        now, then = self.path.stat(), self._opened
+        return (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns)
 
     def check_columns(self, names: Sequence[str], reason: str = "") -> None:
         """Raise InputError if the table lacks a column, with the name that comes nearest."""
