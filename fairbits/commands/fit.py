@@ -66,8 +66,7 @@ def fit(
     from fairbits.report.page import write_report
     from fairbits.report.wording import model_card, summary
     from fairbits.tables.task import make_task
-    from fairbits.workflow.fit_record import fit_record
-    from fairbits.workflow.fit_task import FitOptions, fit_task
+    from fairbits.workflow.fit_task import FitOptions, fit_record, fit_task
 
     asked = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
     limits = asked if any(value is not None for value in asked.values()) else {"max_disparity": 0.1}
