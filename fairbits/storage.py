@@ -1,4 +1,4 @@
-"""Files that are written as a whole, trouble with files, and the versions that results depend on."""
+"""Files that are written as a whole, what is wrong with files, and the versions that results depend on."""
 
 import importlib.metadata
 import os
@@ -48,3 +48,9 @@ def file_errors(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise InputError(f"{error.filename or path}: {error.strerror}." if error.strerror else str(error)) from error
+
+
+def need(holds: bool, otherwise: str) -> None:
+    """Raise a ValueError, for the reader of a file to complete, unless a condition holds."""
+    if not holds:
+        raise ValueError(otherwise)

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from fairbits.auditing import probes
 from fairbits.estimators import ExactCodeClassifier, InvariantClassifier, posterior
-from fairbits.workflow import fit_record
+from fairbits.workflow import fit_task
 
 torch.set_num_threads(1)
 threadpool_limits(1)  # of boosted trees and of linear algebra
@@ -39,7 +39,7 @@ def _brief_training(request):
             patch.setattr(posterior, "HistGradientBoostingClassifier", few)
             if request.path.parent.name != "auditing":
                 patch.setattr(probes, "HistGradientBoostingClassifier", few)
-            patch.setattr(fit_record, "COARSE", {**fit_record.COARSE, "bins": 6})
+            patch.setattr(fit_task, "COARSE", {**fit_task.COARSE, "bins": 6})
         yield
 
 

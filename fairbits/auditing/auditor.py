@@ -150,7 +150,7 @@ def audit(
     encoder = getattr(model, "group_encoder_", None) or GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=n)
     groups = encoder.transform(sensitive_features, n_rows=n)
     columns = list(zip(groups.T, encoder.titles_, encoder.names_, strict=True))
-    leakage = tuple(_leakage(subject, *column, random_state) for column in columns)
+    leakage = tuple(column_leakage(subject.law, subject.bits, *column, random_state) for column in columns)
     certificate, found, adversaries = None, list[ProbeResult](), []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -270,21 +270,26 @@ def _task(subject: Subject, y: np.ndarray, groups: np.ndarray, confidence: float
     return held_out_scores(model, subject.X, y, groups, codes), intervals
 
 
-def _leakage(subject: Subject, groups: np.ndarray, title: str, names: list[str], random_state: int) -> Leakage:
-    present, numbers = np.unique(groups, return_inverse=True)
+def column_leakage(
+    law: np.ndarray | None, bits: np.ndarray | None, groups: np.ndarray, title: str, names: Any, seed: int = 0
+) -> Leakage:
+    """Return what a code, or one draw of a random one, reveals about the groups (n,) of a column, numbers of names.
+
+    `law` and `bits` are those of a `Subject`.
+    """
+    present, numbers, counts = np.unique(groups, return_inverse=True, return_counts=True)
     if len(present) < 2:
         problem = f"All rows have the same group of {title!r}, {names[present[0]]!r}."
         raise InputError(problem, remedy="Pass rows of at least two groups.")
     s = torch.from_numpy(numbers)
     each = lower = joint = None
-    if subject.bits is not None:
-        each = tuple(neuronwise_information(torch.from_numpy(subject.bits), s).tolist())
-    if subject.law is not None:
-        generator = torch.Generator().manual_seed(random_state)
-        lower, joint = map(float, information_sandwich(torch.from_numpy(subject.law), s, generator=generator))
-    rows, total = np.bincount(numbers), None if each is None else sum(each)
-    counts = {names[group]: int(n) for group, n in zip(present, rows, strict=True)}
-    return Leakage(title, counts, share_entropy(rows / len(groups)), each, total, joint, lower)
+    if bits is not None:
+        each = tuple(neuronwise_information(torch.from_numpy(bits), s).tolist())
+    if law is not None:
+        generator = torch.Generator().manual_seed(seed)
+        lower, joint = map(float, information_sandwich(torch.from_numpy(law), s, generator=generator))
+    rows = dict(zip((names[group] for group in present), counts.tolist(), strict=True))
+    return Leakage(title, rows, share_entropy(counts / len(groups)), each, sum(each) if each else None, joint, lower)
 
 
 def _probe(views: dict, groups: np.ndarray, title: str, probes: str, confidence: float, seed: int) -> list[ProbeResult]:

@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from fairbits.commands import terminal
 from fairbits.errors import InputError
-from fairbits.storage import file_errors
+from fairbits.storage import file_errors, replace_file
 
 
 def audit(
@@ -36,7 +36,6 @@ def audit(
 ) -> None:
     """Audit any table of scores, decisions or features, or a model."""
     from fairbits.report.wording import adversaries
-    from fairbits.storage import replace_file
     from fairbits.tables.fitted_model import open_model
     from fairbits.tables.table_file import TableFile, check_place
     from fairbits.workflow.table_checks import audit_model, audit_table

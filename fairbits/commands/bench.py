@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fairbits.commands.terminal import AsJson, waiting
+from fairbits.storage import versions
 
 SIZES = (4_000, 16_000, 64_000)
 
@@ -16,7 +17,6 @@ def bench(as_json: AsJson = False) -> None:
     import torch
 
     from fairbits.lab.machine_speed import CODE_SIZE, COLUMNS, measure
-    from fairbits.storage import versions
 
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
     with waiting("fitting and drawing"), warnings.catch_warnings():

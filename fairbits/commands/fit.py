@@ -11,7 +11,7 @@ from typer import Argument, Option
 from fairbits.commands import terminal
 from fairbits.commands.data import shipped_frame
 from fairbits.errors import InputError, MissingExtraError
-from fairbits.storage import file_errors
+from fairbits.storage import file_errors, replace_file
 from fairbits.workflow.option_words import WORDS
 
 if TYPE_CHECKING:
@@ -65,10 +65,8 @@ def fit(
     from fairbits.modelfile import save
     from fairbits.report.page import write_report
     from fairbits.report.wording import model_card, summary
-    from fairbits.storage import replace_file
     from fairbits.tables.task import make_task
-    from fairbits.workflow.fit_record import fit_record
-    from fairbits.workflow.fit_task import FitOptions, fit_task
+    from fairbits.workflow.fit_task import FitOptions, fit_record, fit_task
 
     asked = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
     limits = asked if any(value is not None for value in asked.values()) else {"max_disparity": 0.1}

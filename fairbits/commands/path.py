@@ -12,7 +12,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from fairbits.commands.terminal import AsJson, ShippedTable, advancing
-from fairbits.storage import file_errors
+from fairbits.storage import file_errors, replace_file, versions
 from fairbits.workflow.option_words import WORDS
 
 COLUMNS = {  # of the scores: title, and format
@@ -45,7 +45,6 @@ def path(
     from fairbits.encoding import TableEncoder
     from fairbits.estimators import BinaryBernoulliClassifier, BinaryMIClassifier
     from fairbits.estimators.tradeoff_path import TradeoffPath
-    from fairbits.storage import versions
 
     console, started = Console(stderr=as_json), time.perf_counter()
     with file_errors(output):  # before the training, which takes a while
@@ -87,8 +86,6 @@ def _score_table(summary: Any, folds: int) -> Table:
 
 def _write(output: Path, scores: Any, settings: dict[str, Any], title: str) -> list[Path]:
     """Write scores, settings and figure; each file appears whole or not at all."""
-    from fairbits.storage import replace_file
-
     files = [output / "scores.csv", output / "settings.json"]
     replace_file(files[0], scores.to_csv(index=False))
     replace_file(files[1], json.dumps(settings, indent=2) + "\n")

@@ -38,17 +38,13 @@ def predict(
         method, released = files.model.method, None
         columns = [f"probability_{name}" for name in method.classes_]
         files.check_free(["prediction", *columns])
-        if files.model.is_hard:
-            codes = files.hard_codes(person=person, reuse=reuse, again=again, expected=expected)
-        elif expected:
+        if expected and not files.model.is_hard:
             if reuse or again or person:
                 raise InputError("--expected draws no codes: leave --reuse, --again and --person out.")
             found = np.concatenate([method.predict_proba(X) for X, _ in files.encoded("predicting")])
         else:
             files.model.need_code()
-            released = files.draw(names(person), reuse=reuse, again=again)
-            codes = released.codes
-        if not expected:
+            codes, released = files.codes(person=person, reuse=reuse, again=again, expected=expected)
             words, places = np.unique(codes, axis=0, return_inverse=True)
             found = method.decode(words)[places]
         predictions = pd.DataFrame(found.round(6), columns=columns)

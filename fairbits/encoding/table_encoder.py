@@ -20,7 +20,7 @@ from fairbits.encoding.columns import (
     column_kind,
     one_column,
 )
-from fairbits.encoding.group_encoder import GroupEncoder
+from fairbits.encoding.group_encoder import GroupEncoder, SensitiveColumn
 from fairbits.errors import InputError, InputTypeError
 from fairbits.settings import check_settings, setting
 
@@ -137,7 +137,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def sensitive_indicators(self, sensitive_features: Any, n_rows: int) -> np.ndarray:
         """Return a column of 0 and 1 for every group that stands beside the table.  (n, groups)"""
         codes = self.sensitive_codes(sensitive_features, n_rows)
-        each = [np.eye(len(names))[own] for names, own in zip(self._group_names(), codes, strict=True)]
+        each = [np.eye(len(level.labels))[own] for level, own in zip(self._levels, codes, strict=True)]
         return np.hstack([np.zeros((n_rows, 0)), *each])
 
     def _needed(self, sensitive_features: Any) -> Any:
@@ -176,18 +176,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @property
     def sensitive_names(self) -> list[str]:
         """The sensitive columns among the inputs: none without `encode_sensitive`."""
-        return [] if self.group_encoder_ is None else self.group_encoder_.columns_
+        return [level.name for level in self._levels]
 
     @property
     def indicator_names(self) -> list[str]:
         """The output columns of `sensitive_indicators`."""
-        return [name for column in self._group_names() for name in column]
+        return [f"{level.name} (sensitive)={name}" for level in self._levels for name in level.group_names()]
 
-    def _group_names(self) -> list[list[str]]:
-        """Return the output names of the groups of every sensitive column among the inputs."""
-        groups = [] if self.group_encoder_ is None else self.group_encoder_.names_
-        pairs = zip(self.sensitive_names, groups, strict=True)
-        return [[f"{title} (sensitive)={name}" for name in names] for title, names in pairs]
+    @property
+    def _levels(self) -> list[SensitiveColumn]:
+        return [] if self.group_encoder_ is None else self.group_encoder_.levels_
 
     def describe(self) -> str:
         """Return one line per input column: how it is encoded, or why it was dropped.

@@ -1,6 +1,6 @@
 """Save and load models without pickle: a folder of weights (safetensors) and JSON, checked before it is used."""
 
-from fairbits.modelfile.save_and_load import load, save
-from fairbits.modelfile.sealed_folder import ModelExistsError, ModelFileError
+from fairbits.modelfile.model_content import ModelFileError
+from fairbits.modelfile.save_and_load import ModelExistsError, load, save
 
 __all__ = ["ModelExistsError", "ModelFileError", "load", "save"]

@@ -13,7 +13,7 @@ from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 
-from fairbits.modelfile.sealed_folder import need
+from fairbits.storage import need
 
 # What predictions need of a node; its branches count from the root of the tree.
 FIELDS = {"value": "<f8", "num_threshold": "<f8", "feature_idx": "<i4", "left": "<u4", "right": "<u4"}

@@ -1,17 +1,22 @@
-"""What model.json holds of encoders and methods: each class checks one part of it and builds what it describes.
+"""What model.json holds of encoders, methods and pipelines: each class checks one part and builds what it describes.
 
 The checks limit names, types and sizes, so that a few bytes in a file cannot ask for much memory; settings are checked
 by the objects that have them.
 """
 
+import base64
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from torch import Tensor
 
@@ -19,14 +24,21 @@ import fairbits
 from fairbits.encoding import GroupEncoder, SeenRows, TableEncoder
 from fairbits.encoding.columns import Feature
 from fairbits.encoding.group_encoder import SensitiveColumn
+from fairbits.errors import InputError
 from fairbits.estimators import InvariantClassifier, Schedule
-from fairbits.modelfile.sealed_folder import ModelFileError, need
+from fairbits.estimators.learners import Learner
+from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.modelfile.boosted_trees import NODE, SET, Trees, boosted_model, categories_of, trees_of
 from fairbits.settings import check_settings
+from fairbits.storage import need
 
 MAX_TEXT = 2**25  # characters of all names that are made of other names: a long one times many
+MAX_NAME = 200  # characters of a learner's name
 NOT_KEPT = {"device", "random_state", "verbose"}  # settings of this machine and session; a seed would undo the noise
 PARTS: dict[str, Any] = {"schedule": Schedule, "groups": GroupEncoder}  # settings that are objects
 RETIRED = ("unlabelled", "prior_correction", "leakage_rows")  # settings of version 0.1
+KEPT = {"linear": LogisticRegression, "boosted": HistGradientBoostingClassifier}  # classifiers that a file can hold
+NOT_FINITE = ("inf", "-inf", "nan")  # texts in the file
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Size = Annotated[int, Field(ge=1, lt=2**53)]
@@ -37,6 +49,10 @@ Setting = Scalar | Annotated[list[Size], Field(max_length=256)] | None
 Term = Count | Annotated[float, Field(strict=False, allow_inf_nan=True)]  # "nan" and "inf" are texts in the file
 Output = Literal["default", "pandas", "polars"] | None  # of scikit-learn's set_output
 Weights = Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # from tensors without numbers to those of the file
+
+
+class ModelFileError(InputError):
+    """A model cannot be saved, or a folder does not hold a complete and undamaged model."""
 
 
 def known_method(name: str) -> Any:
@@ -52,11 +68,12 @@ def method_of(model: Any) -> Any:
     return model if type(model) is known_method(type(model).__name__) else None
 
 
-def copy_names(source: Any, model: Any) -> None:
-    """Give a model the columns that another one was fitted to."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(source, name):
-            setattr(model, name, getattr(source, name))
+def set_columns(model: Any, width: int, names: Any) -> None:
+    """Give a model the number of the columns that it was fitted to, and their names if it has any."""
+    model.n_features_in_ = width
+    if names is not None:
+        need(len(names) == width, f"{len(names)} feature names for {width} features")
+        model.feature_names_in_ = np.array(names, dtype=object)
 
 
 def plain(value: Any) -> Any:
@@ -102,7 +119,7 @@ class GroupsState(State):
     def of(cls, encoder: GroupEncoder | None) -> dict[str, Any] | None:
         return None if encoder is None else cls.parts_of(encoder, parameters=encoder)
 
-    def build(self, _: Weights) -> GroupEncoder:
+    def build(self, _: Weights | None = None) -> GroupEncoder:
         shape, cells = [len(level.labels) for level in self.levels], self.cells
         need(len({level.name for level in self.levels}) == len(shape), "two sensitive columns have the same name")
         for level, n in zip(self.levels, shape, strict=True):
@@ -130,6 +147,11 @@ class GroupsState(State):
         return encoder
 
 
+def built(groups: GroupsState | None) -> GroupEncoder | None:
+    """Return the encoder of groups, if there is one."""
+    return None if groups is None else groups.build()
+
+
 class TableState(State):
     kind: Literal["table"]
     parameters: dict[str, Scalar | None]
@@ -144,27 +166,23 @@ class TableState(State):
         parameters = {**encoder.get_params(), "dtype": np.dtype(encoder.dtype).name}
         return cls.parts_of(encoder, parameters=parameters, groups=GroupsState.of(encoder.group_encoder_))
 
-    def build(self, weights: Weights) -> TableEncoder:
+    def build(self, _: Weights | None = None) -> TableEncoder:
         need(self.parameters.get("dtype") in ("float32", "float64"), "the dtype is neither float32 nor float64")
-        names, features = self.feature_names_in, self.features
-        names = [f"x{i}" for i in range(len(features))] if names is None else names
-        need(len(names) == len(features), f"{len(names)} feature names for {len(features)} features")
-        without = {name for name, feature in zip(names, features, strict=True) if feature is None}
+        encoder: Any = TableEncoder(**{**self.parameters, "dtype": getattr(np, str(self.parameters["dtype"]))})
+        check_settings(encoder)
+        set_columns(encoder, len(self.features), self.feature_names_in)
+        names = self.feature_names_in or [f"x{i}" for i in range(len(self.features))]
+        columns = list(zip(names, self.features, strict=True))
+        without = {name for name, feature in columns if feature is None}
         need(without == set(self.dropped), "the dropped columns are not those without a feature")
-        pairs = zip(names, features, strict=True)
-        length = sum(len(name) * (len(getattr(feature, "categories", ())) + 2) for name, feature in pairs)
+        length = sum(len(name) * (len(getattr(feature, "categories", ())) + 2) for name, feature in columns)
         levels = [] if self.groups is None else self.groups.levels
         length += sum((len(level.name) + 16) * len(level.labels) for level in levels)
         need(length <= MAX_TEXT, "the names of the encoded columns would be too long")
-        encoder: Any = TableEncoder(**{**self.parameters, "dtype": getattr(np, str(self.parameters["dtype"]))})
-        check_settings(encoder)
-        encoder.features_, encoder.dropped_, encoder.n_features_in_ = features, self.dropped, len(features)
-        encoder.group_encoder_ = None if self.groups is None else self.groups.build(weights)
+        encoder.features_, encoder.dropped_, encoder.group_encoder_ = self.features, self.dropped, built(self.groups)
         found = None if self.groups is None else self.groups.parameters.groups
         known = found == ("each" if encoder.encode_sensitive else None)
         need(known, "groups='each' are for encode_sensitive=True, and needed there")
-        if self.feature_names_in is not None:
-            encoder.feature_names_in_ = np.array(names, dtype=object)
         encoder.check_outputs()
         return encoder.set_output(transform=self.output)
 
@@ -213,9 +231,8 @@ class MethodState(State):
 
     def build(self, weights: Weights) -> InvariantClassifier:
         """Return the fitted method; memory for weights is taken after they are known to be the network's."""
-        shape, names, history = self.input_shape, self.feature_names_in, self.history
+        shape, history = self.input_shape, self.history
         need(len(shape) in (1, 3), f"input_shape {shape[:9]} is neither that of a row nor that of an image")
-        need(names is None or len(names) == shape[0], f"{len(names or ())} feature names for {shape[0]} features")
         same = all(epoch.keys() == history[0].keys() for epoch in history)
         need(same, "the epochs of the history have different terms")
         found = self.best_epoch in [epoch.get("epoch") for epoch in history]
@@ -223,13 +240,12 @@ class MethodState(State):
         model = with_settings(*of_today(self.name, self.settings))
         for name in ("input_shape", "input_dtype", "history", "best_epoch"):
             setattr(model, f"{name}_", getattr(self, name))
-        if names is not None:
-            model.feature_names_in_ = np.array(names, dtype=object)
-        model.n_features_in_, model.n_iter_ = shape[0], history[-1]["epoch"] + 1
+        set_columns(model, shape[0], self.feature_names_in)
+        model.n_iter_ = history[-1]["epoch"] + 1
         model.training_rows_, model.has_unlabelled_ = SeenRows(), False  # training asks for the latter
         model.training_rows_.fingerprint = self.fingerprint
         model.classes_ = self.classes.build()
-        model.group_encoder_ = None if self.groups is None else self.groups.build(weights)
+        model.group_encoder_ = built(self.groups)
         model.groups_ = [] if model.group_encoder_ is None else model.group_encoder_.names_
         columns, classes = len(model.groups_), len(model.classes_)  # training may keep a part of the network for each
         need(columns * classes <= 2**15, f"{classes} classes and {columns} columns are too many")
@@ -274,3 +290,245 @@ def with_settings(name: str, settings: dict[str, Any]) -> Any:
     model = method(**{**settings, **tuples, **parts})
     check_settings(model)
     return model
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+class LinearState(State):
+    """A fitted LogisticRegression."""
+
+    kind: Literal["linear"]
+    feature_names_in: list[str] | None
+    dtype: Literal["<f4", "<f8"]
+    order: Literal["C", "F"]  # in memory: the same sums, to the last bit
+    coef: Base64Bytes
+    intercept: Base64Bytes
+
+    @classmethod
+    def of(cls, model: Any) -> dict[str, Any]:
+        dtype, order = model.coef_.dtype.newbyteorder("<"), "F" if model.coef_.flags.f_contiguous else "C"
+        coef, intercept = (_text(part.astype(dtype).tobytes(order)) for part in (model.coef_, model.intercept_))
+        parts = {"dtype": dtype.str, "order": order, "coef": coef, "intercept": intercept}
+        return cls.parts_of(model, **parts)
+
+    def build(self, classes: np.ndarray, width: int) -> Any:
+        """Return a model that predicts classes from so many columns."""
+        scores = 1 if len(classes) == 2 else len(classes)
+        coef, intercept = (np.frombuffer(part, self.dtype).copy() for part in (self.coef, self.intercept))
+        need(len(intercept) == scores, "a model does not know the classes or groups")
+        need(len(coef) == scores * width, f"a model takes {len(coef) // scores} columns, not {width}")
+        finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
+        need(bool(finite), "the weights of a model are infinite or not numbers")
+        model: Any = LogisticRegression(max_iter=1_000)
+        model.coef_, model.intercept_ = coef.reshape(scores, width, order=self.order), intercept
+        model.classes_ = classes
+        names = self.feature_names_in
+        need(names is None or len(names) == width, f"{len(names or ())} names of {width} columns")
+        set_columns(model, width, names)
+        return model
+
+
+class BoostedState(State):
+    """A fitted HistGradientBoostingClassifier."""
+
+    kind: Literal["boosted"]
+    feature_names_in: list[str] | None
+    categories: list[list[Scalar | None] | None]  # of each column, null for numbers
+    baseline: list[float]
+    sizes: list[Size]  # of the trees
+    nodes: Base64Bytes
+    sets: Base64Bytes
+
+    @classmethod
+    def of(cls, model: Any) -> dict[str, Any]:
+        trees, baseline = trees_of(model), model._baseline_prediction[0]
+        parts = {"categories": categories_of(model), "baseline": baseline, "sizes": trees.sizes}
+        parts |= {"nodes": _text(trees.nodes.tobytes()), "sets": _text(trees.sets.astype("<u4").tobytes())}
+        return cls.parts_of(model, **parts)
+
+    def build(self, classes: np.ndarray, width: int) -> Any:
+        """Return a model that predicts classes from so many columns."""
+        columns, names = len(self.categories), self.feature_names_in
+        need(len(self.baseline) == (1 if len(classes) == 2 else len(classes)), "a model does not know the classes")
+        need(columns == width, f"a model takes {columns} columns, not {width}")
+        need(names is None or len(set(names)) == len(names) == width, f"the names of {width} columns are others")
+        trees = Trees(np.array(self.sizes), np.frombuffer(self.nodes, NODE), np.frombuffer(self.sets, SET))
+        return boosted_model(trees, classes, np.array(self.baseline), self.categories, names)
+
+
+class LearnerState(State):
+    name: Annotated[str, Field(max_length=MAX_NAME)]
+    sees: Literal["numbers", "levels", "rows"]
+    frozen: LabelState | None  # the classes that a frozen classifier knows
+    settings: dict[str, Scalar | list[Scalar | list[Scalar]] | dict[str, Scalar] | None]  # those that are not defaults
+    models: Annotated[list[Annotated[LinearState | BoostedState, Field(discriminator="kind")]], Field(min_length=1)]
+
+    @classmethod
+    def of(cls, learner: Learner, models: list[Any]) -> dict[str, Any]:
+        """Return what a file says of a learner and its models; of their training it keeps nothing."""
+        frozen = isinstance(learner.classifier, FrozenEstimator)
+        classifier = learner.classifier.estimator if frozen else learner.classifier
+        if type(classifier) not in KEPT.values():
+            raise ModelFileError(
+                f"A PosteriorEncoder with a {type(classifier).__name__} cannot be saved: of the classifiers in it, a "
+                "model file keeps scikit-learn's LogisticRegression and HistGradientBoostingClassifier alone.",
+                remedy="Keep such a model by the means of the library that it comes from.",
+            )
+        default = {**type(classifier)().get_params(), "random_state": classifier.random_state}
+        settings = {n: value for n, value in classifier.get_params().items() if repr(value) != repr(default[n])}
+        state = LinearState if isinstance(classifier, LogisticRegression) else BoostedState
+        return {
+            "name": learner.name,
+            "sees": learner.sees,
+            "frozen": LabelState.of(classifier.classes_) if frozen else None,
+            "settings": settings,
+            "models": [state.of(model.estimator if frozen else model) for model in models],
+        }
+
+    def build(self, targets: list[np.ndarray], width: int) -> tuple[Learner, list[Any]]:
+        """Return the learner and its models: of the label, and of each column's groups, which also see the label."""
+        told = len(targets[0]) - 1  # columns of the label
+        targets = targets if self.frozen is None else [self.frozen.build()]
+        need(len(self.models) == len(targets), f"{len(self.models)} models of {self.name!r}, not {len(targets)}")
+        need(len({model.kind for model in self.models}) == 1, f"the models of {self.name!r} are of several kinds")
+        lists = [known or [] for model in self.models for known in getattr(model, "categories", [])]
+        numbers = all(isinstance(value, float) for known in lists for value in known)
+        need(numbers or self.sees == "rows", f"the levels that {self.name!r} sees are numbers, not texts")
+        settings: dict[str, Any] = {n: float(v) if v in NOT_FINITE else v for n, v in self.settings.items()}
+        if isinstance(weights := settings.get("class_weight"), dict):  # keys are texts in the file
+            settings["class_weight"] = {int(n) if n.isdecimal() else n: weight for n, weight in weights.items()}
+        classifier: Any = KEPT[self.models[0].kind](**settings)
+        fitted: list[Any] = []
+        for model, target in zip(self.models, targets, strict=True):
+            built = model.build(target, width + told if fitted else width)
+            fitted.append(built.set_params(**classifier.get_params(deep=False)))
+        if self.frozen is not None:
+            fitted = [classifier := FrozenEstimator(fitted[0])]
+        return Learner(self.name, classifier, self.sees), fitted
+
+
+class PosteriorState(State):
+    kind: Literal["posterior"]
+    estimators: Literal["default", "one", "several"]
+    cv: Count
+    columns: bool | None
+    has_columns: bool
+    encode_sensitive: bool
+    grouping: Literal["intersection", "each"] | GroupEncoder  # the setting `groups`
+    learners: Annotated[list[LearnerState], Field(min_length=1, max_length=64)]
+    blends: list[LinearState]
+    classes: LabelState
+    table: TableState
+    groups: GroupsState | None
+    mean: list[float]
+    scale: list[Annotated[float, Field(gt=0)]]
+    output: Output
+
+    @classmethod
+    def of(cls, model: PosteriorEncoder) -> dict[str, Any]:
+        one = "one" if hasattr(model.estimators, "predict_proba") else "several"
+        return cls.parts_of(
+            model,
+            estimators="default" if isinstance(model.estimators, str) else one,
+            grouping=model.groups,
+            learners=[LearnerState.of(*pair) for pair in zip(model.learners_, model.models_, strict=True)],
+            blends=[LinearState.of(blend) for blend in model.blends_],
+            classes=LabelState.of(model.classes_),
+            table=TableState.of(model.table_encoder_),
+            groups=GroupsState.of(model.group_encoder_),
+        )
+
+    def build(self, _: Weights | None = None) -> PosteriorEncoder:
+        encoder: Any = PosteriorEncoder(cv=self.cv, columns=self.columns, encode_sensitive=self.encode_sensitive)
+        encoder.groups, encoder.has_columns_ = self.grouping, self.has_columns
+        encoder.classes_, table = self.classes.build(), self.table.build()
+        known = table.encode_sensitive == self.encode_sensitive
+        need(known, "only one of the table encoder and the encoder of estimates reads the groups")
+        set_columns(encoder, len(self.table.features), self.table.feature_names_in)
+        encoder.table_encoder_, encoder.group_encoder_ = table, built(self.groups)
+        groups = [] if encoder.group_encoder_ is None else encoder.group_encoder_.names_
+        targets = [np.arange(len(names)) for names in [encoder.classes_, *groups]]
+        self._build_models(encoder, targets[:1] if self.encode_sensitive else targets)
+        if self.estimators != "default":
+            need(self.estimators == "several" or len(self.learners) == 1, "one estimator is not several learners")
+            given = [learner.classifier for learner in encoder.learners_]
+            encoder.estimators = given if self.estimators == "several" else given[0]
+        longest = sum(max(map(len, map(str, names)), default=0) for names in [encoder.classes_, *groups])
+        short = len(self.mean) * (longest + MAX_NAME) <= MAX_TEXT
+        need(short, "the names of the estimates would be too long")
+        return encoder.set_output(transform=self.output)
+
+    def _build_models(self, encoder: Any, targets: list[np.ndarray]) -> None:
+        """Give an encoder the models of labels and groups, and the scales of their estimates."""
+        frozen = {label for learner in self.learners if learner.frozen for label in learner.frozen.values}
+        need(frozen <= set(self.classes.values), "a frozen model does not know the classes")
+        table = encoder.table_encoder_
+        widths = {
+            "numbers": len(table.get_feature_names_out()),
+            "levels": sum(feature is not None for feature in table.features_) + len(table.sensitive_names),
+            "rows": encoder.n_features_in_ + len(table.indicator_names),
+            "rows alone": encoder.n_features_in_,
+        }
+        views = [learner.sees if learner.frozen is None else "rows alone" for learner in self.learners]
+        built = [learner.build(targets, widths[view]) for learner, view in zip(self.learners, views, strict=True)]
+        encoder.learners_, encoder.models_ = map(list, zip(*built, strict=True))
+        learners = [sum(len(models) > place for models in encoder.models_) for place in range(len(targets))]
+        ratios = [(len(target) - 1) * n for target, n in zip(targets, learners, strict=True) if n]
+        need(len(self.blends) == len(ratios), f"{len(self.blends)} blends where {len(ratios)} are needed")
+        pairs = zip(self.blends, targets, ratios, strict=False)
+        encoder.blends_ = [blend.build(target, width) for blend, target, width in pairs]
+        n_estimates = ratios[0] + len(targets[0]) * sum(ratios[1:])
+        scaled = len(self.mean) == len(self.scale) == n_estimates
+        need(scaled, f"the scales are not those of {n_estimates} estimates")
+        encoder.mean_, encoder.scale_ = np.array(self.mean), np.array(self.scale)
+
+
+Kinds = dict[type, tuple[str, Any]]  # what can be saved: the attribute that a fitted one has, and the part of the file
+ENCODERS: Kinds = {TableEncoder: ("features_", TableState), PosteriorEncoder: ("learners_", PosteriorState)}
+
+
+def describe(model: Any, kinds: Kinds, where: str = "") -> dict[str, Any]:
+    """Return what model.json says of a fitted model: a method, or another one of these kinds."""
+    kind = type(model)
+    is_method = kind is known_method(kind.__name__)
+    attribute, state = ("net_", MethodState) if is_method else kinds.get(kind, ("", None))
+    if not attribute:
+        inside = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
+        raise ModelFileError(
+            f"A {kind.__name__} cannot be saved{where}{inside}. A model file holds fairbits' own methods, encoders, "
+            "FairCodeClassifier and CertifiedClassifier, and pipelines of encoders and a method."
+        )
+    if not hasattr(model, attribute):
+        raise ModelFileError(f"This {kind.__name__} is not fitted.", remedy="Call fit first.")
+    return state.of(model)
+
+
+class StepState(State):
+    name: Annotated[str, Field(min_length=1)]
+    model: TableState | PosteriorState | MethodState = Field(discriminator="kind")
+
+
+class PipelineState(State):
+    kind: Literal["pipeline"]
+    steps: Annotated[list[StepState], Field(min_length=1, max_length=16)]
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> dict[str, Any]:
+        parts = [(name, describe(step, ENCODERS, " in a pipeline")) for name, step in pipeline.steps]
+        return cls.parts_of(pipeline, steps=[{"name": name, "model": part} for name, part in parts])
+
+    def build(self, weights: Weights) -> Pipeline:
+        kinds, names = [step.model.kind for step in self.steps], {step.name for step in self.steps}
+        *front, last = kinds
+        tables = front[:-1] if front[-1:] == ["posterior"] else front
+        whole = last == "method" and set(tables) <= {"table"}
+        need(whole, f"a pipeline of {kinds} does not consist of encoders and a method at the end")
+        good = len(names) == len(kinds) and not any("__" in name for name in names)
+        need(good, "the names of the steps must differ and hold no '__'")
+        steps = [(step.name, step.model.build(weights)) for step in self.steps]
+        for (_, encoder), (name, step) in pairwise(steps):
+            width, needed = len(encoder.get_feature_names_out()), step.n_features_in_
+            need(width == needed, f"step {name[:80]!r} takes {needed} columns and is given {width}")
+        return Pipeline(steps)

@@ -1,221 +1,236 @@
-"""Save a fitted model to a folder of JSON and weights, and load it; model.json as a whole."""
+"""Save a fitted model to a folder of JSON and weights, and load it.
+
+The folder appears whole or not at all, and its files are checked before anything in them is used. The manifest holds
+size and sha256 of every file, which are compared before the file is parsed, and ends with its own.
+"""
 
 import functools
+import hashlib
+import json
 import os
 import platform
+import secrets
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import pandas as pd
 import safetensors.torch
-from pydantic import AliasChoices, Field
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
+import torch
+from pydantic import ValidationError
+from torch import Tensor
 
-from fairbits.certificate import Certificate
-from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.estimators import CertifiedClassifier, FairCodeClassifier
-from fairbits.estimators.certified import method_path
-from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.model_content import (
-    GroupsState,
-    MethodState,
-    Output,
-    Share,
-    State,
-    TableState,
-    Weights,
-    Whole,
-    copy_names,
-    known_method,
-    method_of,
-    plain,
-)
-from fairbits.modelfile.posterior_content import PosteriorState
-from fairbits.modelfile.sealed_folder import (
-    MODEL,
-    WEIGHTS,
-    ModelFileError,
-    need,
-    read_json,
-    read_manifest,
-    read_sealed,
-    read_weights,
-    said_of,
-    write_folder,
-    write_json,
-)
-from fairbits.storage import versions
+from fairbits.modelfile.certified_content import SAVED, FileState
+from fairbits.modelfile.model_content import ModelFileError, describe, method_of, plain
+from fairbits.storage import need, replace_file, versions
 
-Strength = Annotated[int | float, Field(ge=0, le=1)]  # a limit to train to, or a gamma
-Shown = bool | Whole | Annotated[float, Field(strict=False, allow_inf_nan=True)]  # "nan" is a text in the file
+MANIFEST, MODEL, WEIGHTS = "manifest.json", "model.json", "weights.safetensors"
+SEALED = {MODEL, WEIGHTS}  # what a manifest may list
+VERSION = 2  # since PosteriorEncoder; files of format 1 are read as before
+BEGINNING = b'{\n "format": "fairbits model"'
+MAX_MANIFEST, MAX_JSON = 2**12, 2**27  # bytes
+MAX_VALUES = 2**20  # in one JSON file: each takes about 100 bytes of memory, however short its text
 
 
-class StepState(State):
-    name: Annotated[str, Field(min_length=1)]
-    model: TableState | PosteriorState | MethodState = Field(discriminator="kind")
+class ModelExistsError(ModelFileError):
+    """The folder already holds a model, which `save` does not replace unless you ask for it."""
+
+    def __init__(self, path: Any):
+        self.path = path
+        super().__init__(f"{path} already holds a model.", remedy="Pass overwrite=True to replace it.")
 
 
-class PipelineState(State):
-    kind: Literal["pipeline"]
-    steps: Annotated[list[StepState], Field(min_length=1, max_length=16)]
-
-    @classmethod
-    def of(cls, pipeline: Pipeline) -> dict[str, Any]:
-        steps = [{"name": name, "model": describe(step, " in a pipeline")} for name, step in pipeline.steps]
-        return cls.parts_of(pipeline, steps=steps)
-
-    def build(self, weights: Weights) -> Pipeline:
-        kinds, names = [step.model.kind for step in self.steps], {step.name for step in self.steps}
-        *front, last = kinds
-        tables = front[:-1] if front[-1:] == ["posterior"] else front
-        whole = last == "method" and set(tables) <= {"table"}
-        need(whole, f"a pipeline of {kinds} does not consist of encoders and a method at the end")
-        good = len(names) == len(kinds) and not any("__" in name for name in names)
-        need(good, "the names of the steps must differ and hold no '__'")
-        steps = [(step.name, step.model.build(weights)) for step in self.steps]
-        for (_, encoder), (name, step) in pairwise(steps):
-            width, needed = len(encoder.get_feature_names_out()), step.n_features_in_
-            need(width == needed, f"step {name[:80]!r} takes {needed} columns and is given {width}")
-        return Pipeline(steps)
+@contextmanager
+def said_of(what: str) -> Iterator[None]:
+    """Turn every error that damaged values can cause into a ModelFileError of one sentence that begins with `what`."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except ValidationError as error:
+        # A value that fits none of several types has a complaint for each; the others say more than "wrong type".
+        complaints = error.errors(include_url=False, include_context=False, include_input=False)
+        first = min(complaints, key=lambda complaint: complaint["type"].endswith("_type"))
+        place = ".".join(_short(str(part), 40) for part in first["loc"])
+        said = f"{place}: " * bool(place) + _short(first["msg"].removeprefix("Value error, "))
+        raise ModelFileError(f"{what}: {said}.") from error
+    except (OSError, ValueError, TypeError, ArithmeticError, RuntimeError, MemoryError) as error:
+        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise ModelFileError(f"{what}: {_short(said)}.") from error
 
 
-class FairCodeState(State):
-    kind: Literal["fair code"]
-    pipeline: PipelineState
-    output: Output
-
-    @classmethod
-    def of(cls, model: FairCodeClassifier) -> dict[str, Any]:
-        return cls.parts_of(model, pipeline=describe(model.estimator_))
-
-    def build(self, weights: Weights) -> FairCodeClassifier:
-        pipeline = self.pipeline.build(weights)
-        model = fair_code_of(pipeline)
-        model.estimator_, model.classes_ = pipeline, pipeline[-1].classes_
-        copy_names(pipeline[0], model)
-        return model.set_output(transform=self.output)
+def _short(text: str, most: int = 300) -> str:
+    line = " ".join(text[: 2 * most].split()).rstrip(".")
+    return line if len(line) <= most else line[:most] + "..."
 
 
-def fair_code_of(pipeline: Pipeline) -> Any:
-    """Return a FairCodeClassifier, not fitted, with the settings of the pipeline that another one had fitted."""
-    kinds = [type(step).__name__ for _, step in pipeline.steps]
-    whole = kinds == ["PosteriorEncoder", "ExactCodeClassifier"]
-    need(whole, f"the pipeline of a FairCodeClassifier does not consist of {kinds}")
-    model = FairCodeClassifier()
-    encoder, method = (step.get_params(deep=False) for _, step in pipeline.steps)
-    shared = {name: value for name, value in {**encoder, **method}.items() if name in model.get_params(deep=False)}
-    return clone(model.set_params(**{**shared, "random_state": None}))
+def write_json(value: Any) -> bytes:
+    """Return a value as JSON for a file; numbers keep every digit."""
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
-class TemplateState(State):
-    """What differs between the estimator that a certified classifier was given and the model it chose."""
+def read_json(data: bytes, name: str) -> dict[str, Any]:
+    """Return the object in the file `name`: limited in size and depth, every key once.
 
-    step: str | None  # the name of the method in the pipeline
-    strength: Strength = Field(validation_alias=AliasChoices("strength", "gamma"))  # the latter until version 0.2
-    fair_code: bool = False
-
-    @classmethod
-    def of(cls, template: Any) -> dict[str, Any]:
-        fair_code = isinstance(template, FairCodeClassifier)
-        step, method = template.steps[-1] if isinstance(template, Pipeline) else (None, template)
-        strength = method.limit if fair_code else getattr(method, method_path(method))
-        return {"step": step, "strength": strength, "fair_code": fair_code}
-
-    def build(self, chosen: Any) -> Any:
-        template = fair_code_of(chosen) if self.fair_code else clone(chosen)
-        method = template if self.fair_code else method_of(template)
-        method.set_params(**{method_path(method_of(chosen)): self.strength})
-        if isinstance(template, Pipeline) and self.step is not None:
-            template.steps[-1] = (self.step, template[-1])
-        return template
+    >>> read_json(b'{"a": [1, 2.5]}', "model.json")
+    {'a': [1, 2.5]}
+    """
+    if len(data) > MAX_JSON or sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        raise ModelFileError(f"{name} has more than {MAX_VALUES} values or {MAX_JSON} bytes, too many for a model.")
+    with said_of(f"{name} is not valid JSON"):
+        value = json.loads(data.decode(), object_pairs_hook=_each_once)
+        need(isinstance(value, dict), f"it holds a {type(value).__name__} where an object is expected")
+        return value
 
 
-class CertifiedState(State):
-    kind: Literal["certified"]
-    max_disparity: Share | None
-    max_information: Share | None
-    confidence: Share
-    calibration_fraction: Share
-    strengths: Annotated[tuple[Strength, ...], Field(min_length=1)] | None = Field(
-        validation_alias=AliasChoices("strengths", "gammas")  # the latter until version 0.2
-    )
-    template: TemplateState | None
-    chosen: MethodState | PipelineState = Field(discriminator="kind")
-    certificate: Certificate
-    path: list[dict[str, Shown]]
-    output: Output
-
-    @classmethod
-    def of(cls, model: CertifiedClassifier) -> dict[str, Any]:
-        template = None if model.estimator is None else TemplateState.of(model.estimator)
-        parts = {"strengths": model.path, "path": model.path_.to_dict("records"), "template": template}
-        return cls.parts_of(model, chosen=describe(model.estimator_), **parts)
-
-    def build(self, weights: Weights) -> CertifiedClassifier:
-        chosen = self.chosen.build(weights)
-        method: Any = method_of(chosen)
-        whole = hasattr(method, "code_probabilities") and method.group_encoder_ is not None
-        need(whole, f"a {type(method).__name__} without a code or groups cannot have been certified")
-        self.check_certificate(method)
-        settings = ("max_disparity", "max_information", "confidence", "calibration_fraction")
-        model = CertifiedClassifier(None if self.template is None else self.template.build(chosen), path=self.strengths)
-        model.set_params(**{name: getattr(self, name) for name in settings})
-        model.certificate_, model.estimator_, model.path_ = self.certificate, chosen, pd.DataFrame(self.path)
-        model.classes_, model.n_features_in_ = method.classes_, chosen.n_features_in_
-        return model.set_output(transform=self.output)
-
-    def check_certificate(self, method: Any) -> None:
-        """Raise unless the certificate is about a release of the method's code."""
-        release = self.certificate.release
-        draws, eps, hard = release.get("draws"), release.get("eps"), release.get("hard", False)
-        need(isinstance(draws, int) and draws > 0, "the release of a certificate needs a number of draws")
-        need(isinstance(eps, (int, float)) and 0 <= eps < 0.5, "the eps of a certificate's release is not in [0, 0.5)")
-        need(isinstance(hard, bool), "'hard' in the release of a certificate is neither true nor false")
-        proved, released = ("hard" if is_hard else "random" for is_hard in (hard, method.is_hard))
-        differs = f"the certificate is about the {proved} code, and the model releases the {released} one"
-        need(hard == method.is_hard, differs)
-        need(any(b.label is None for b in self.certificate.bounds), "a certificate needs a bound among all rows")
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    need(len(dict(pairs)) == len(pairs), "a key occurs twice")
+    return dict(pairs)
 
 
-Encoder = PosteriorState | TableState | GroupsState
+def entry_of(data: bytes) -> dict[str, int | str]:
+    """Return what a manifest holds of a file."""
+    return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
-class FileState(State):
-    """The whole of model.json."""
-
-    created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
-    versions: dict[str, str]
-    model: Encoder | MethodState | PipelineState | FairCodeState | CertifiedState = Field(discriminator="kind")
+def manifest_of(entries: dict[str, Any], version: int = VERSION) -> bytes:
+    """Return the manifest of files, by their entries; it ends with its own."""
+    content = {"format": "fairbits model", "version": version, "files": entries}
+    return write_json({**content, "manifest": entry_of(write_json(content).removesuffix(b"\n}\n"))})
 
 
-# What can be saved besides methods: the attribute that a fitted one has, and the part of the file.
-SAVED: dict[type, tuple[str, Any]] = {
-    Pipeline: ("steps", PipelineState),
-    TableEncoder: ("features_", TableState),
-    GroupEncoder: ("levels_", GroupsState),
-    PosteriorEncoder: ("learners_", PosteriorState),
-    FairCodeClassifier: ("estimator_", FairCodeState),
-    CertifiedClassifier: ("estimator_", CertifiedState),
-}
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the entries of a manifest that has not been changed since it was written."""
+    if not folder.is_dir():
+        raise ModelFileError(f"{folder} is not a folder; fairbits.save writes a model as a folder.")
+    file = folder / MANIFEST
+    data = read_file(file, range(MAX_MANIFEST + 1))
+    if not data.startswith(BEGINNING):
+        raise ModelFileError(f"{file} is not the manifest of a fairbits model.")
+    content = read_json(data, str(file))
+    version = content.get("version")
+    if isinstance(version, int) and version > VERSION:
+        newer = f"{folder} has format {str(version)[:20]}; this version of fairbits reads up to {VERSION}."
+        raise ModelFileError(newer, remedy="Upgrade fairbits to read it.")
+    with said_of(f"{file} cannot be used"):
+        entries: Any = content.get("files")
+        known = isinstance(entries, dict) and entries.keys() <= SEALED
+        whole = known and version in (1, VERSION) and data == manifest_of(entries, version)
+        need(whole, "it has been changed or damaged since it was written")
+        return entries
 
 
-def describe(model: Any, where: str = "") -> dict[str, Any]:
-    """Return what model.json says of a fitted model, in the words of the classes above."""
-    kind = type(model)
-    is_method = kind is known_method(kind.__name__)
-    attribute, state = ("net_", MethodState) if is_method else SAVED.get(kind, ("", None))
-    if not attribute or (where and attribute not in ("net_", "features_", "learners_")):
-        inside = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
-        raise ModelFileError(
-            f"A {kind.__name__} cannot be saved{where}{inside}. A model file holds fairbits' own methods, encoders, "
-            "FairCodeClassifier and CertifiedClassifier, and pipelines of encoders and a method."
-        )
-    if not hasattr(model, attribute):
-        raise ModelFileError(f"This {kind.__name__} is not fitted.", remedy="Call fit first.")
-    return state.of(model)
+def read_sealed(file: Path, entries: dict[str, Any], sizes: range = range(MAX_JSON + 1)) -> bytes:
+    """Return the content of a file if its size is one of those allowed, and size and sha256 are those of its entry."""
+    if file.name not in entries:
+        raise ModelFileError(f"{file} is not in the manifest, but this model needs it.")
+    data = read_file(file, sizes)
+    if entry_of(data) != entries[file.name]:
+        raise ModelFileError(f"{file} does not match the manifest: it was cut off, changed or damaged.")
+    return data
+
+
+def read_file(file: Path, sizes: range) -> bytes:
+    """Return the bytes of a regular file; its size is checked before anything is read."""
+    if file.is_symlink():
+        raise ModelFileError(f"{file} is a link; the files of a model must be regular files in its folder.")
+    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
+    with said_of(f"{file} cannot be read"), open(file, "rb", opener=lambda name, _: os.open(name, flags)) as opened:
+        status = os.fstat(opened.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ModelFileError(f"{file} is not a regular file.")
+        if status.st_size not in sizes:
+            needed = f"this model needs {sizes.start} to {sizes.stop - 1}"
+            raise ModelFileError(f"{file} has {status.st_size} bytes; {needed}.")
+        return opened.read(sizes.stop)
+
+
+def read_weights(file: Path, entries: dict[str, Any], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a file; names, shapes and types must be those expected ("meta" will do), numbers finite."""
+    size = sum(t.numel() * t.element_size() for t in expected.values())
+    data = read_sealed(file, entries, range(size + 8, size + sum(2 * len(name) + 256 for name in expected) + 256))
+    with said_of(f"{file} cannot be read"):
+        start = 8 + int.from_bytes(data[:8], "little")
+        need(start <= len(data), "it is cut off, or not a safetensors file")
+        for name in sorted(set(read_json(data[8:start], str(file))) ^ set(expected)):
+            raise ValueError(f"{name[:80]!r} is missing, or not a part of the network in model.json")
+        try:
+            tensors = safetensors.torch.load(data)
+        except (safetensors.SafetensorError, KeyError) as error:  # the latter for types that torch does not know
+            raise ValueError(str(error)) from error
+        for name, tensor in tensors.items():
+            found, needed = ((list(t.shape), t.dtype) for t in (tensor, expected[name]))
+            need(found == needed, f"{name!r} is {found}, but the network in model.json needs {needed}")
+            need(bool(torch.isfinite(tensor).all()), f"{name!r} holds values that are infinite or not numbers")
+    return {name: tensor.clone() for name, tensor in tensors.items()}
+
+
+def _check_place(path: Path, overwrite: bool) -> None:
+    """Raise unless the path is free, or holds nothing but a model that may be replaced."""
+    if not os.path.lexists(path) or (path.is_dir() and not path.is_symlink() and not any(path.iterdir())):
+        return
+    file = path / MANIFEST
+    regular = not path.is_symlink() and not file.is_symlink() and file.is_file()
+    if not regular or not read_file(file, range(MAX_MANIFEST + 1)).startswith(BEGINNING):
+        raise ModelFileError(f"{path} exists and is not a model.", remedy="Choose another place.")
+    others = sorted({file.name for file in path.iterdir()} - SEALED - {MANIFEST})
+    if others:
+        problem = f"{path} also holds {others[0]!r}, which is not part of the model."
+        raise ModelFileError(problem, remedy="Move it, or choose another place.")
+    if not overwrite:
+        raise ModelExistsError(path)
+
+
+def write_folder(path: Path, files: dict[str, bytes], *, overwrite: bool, check: Callable[[Path], Any]) -> None:
+    """Write files and their manifest to a new folder, check it, and move it to its place.
+
+    There is never half a model at that place. Replacing one takes two renames; if the machine stops between them, both
+    models are complete in folders next to it, called .part....
+    """
+    _check_place(path, overwrite)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".part.{path.name}.{secrets.token_hex(4)}")
+    aside = part.with_name(f"{part.name}.old")
+    part.mkdir()
+    try:
+        manifest = manifest_of({name: entry_of(data) for name, data in files.items()})
+        for name, data in {**files, MANIFEST: manifest}.items():
+            replace_file(part / name, data)
+        sync_folder(part)
+        try:
+            check(part)
+        except ModelFileError as error:
+            raise ModelFileError(error.problem.replace(str(part), str(path)), remedy=error.remedy) from error
+        if path.is_dir():
+            os.rename(path, aside)
+        os.rename(part, path)
+    except BaseException:
+        if aside.is_dir():
+            os.rename(aside, path)
+        _remove(part)
+        raise
+    _remove(aside)
+    sync_folder(path.parent)
+
+
+def _remove(folder: Path) -> None:
+    """Delete the model files of a folder, and the folder if nothing else is in it."""
+    with suppress(OSError):
+        for name in (MANIFEST, *SEALED):
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names in a folder to the disk, where the system can."""
+    if os.name == "posix":
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> None:
@@ -254,7 +269,7 @@ def save(model: Any, path: str | os.PathLike, *, overwrite: bool = False) -> Non
         content = {
             "created": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "versions": {"python": platform.python_version(), **versions()},
-            "model": plain(describe(model)),
+            "model": plain(describe(model, SAVED)),
         }
         files = {MODEL: write_json(content)}
         if (method := method_of(model)) is not None:

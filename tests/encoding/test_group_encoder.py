@@ -17,8 +17,8 @@ from fairbits.encoding import (
     SmallGroupError,
     UnseenGroupError,
 )
-from fairbits.modelfile.model_content import GroupsState, plain
-from fairbits.modelfile.save_and_load import describe
+from fairbits.modelfile.certified_content import SAVED
+from fairbits.modelfile.model_content import GroupsState, describe, plain
 
 SEX = ["F", "M", "F", "M", "F"]
 RACE = ["B", "B", "W", "W", "W"]
@@ -184,11 +184,11 @@ def test_renaming_values_keeps_the_partition(rows, letters):
 def test_round_trip_through_json(groups):
     s = {"sex": SEX * 8, "age": np.random.default_rng(0).normal(size=40)}
     encoder = small(groups=groups, n_bins=3).fit(s)
-    written = plain(describe(encoder))
+    written = plain(describe(encoder, SAVED))
     again = GroupsState.model_validate_json(json.dumps(written, allow_nan=False)).build(None)
     np.testing.assert_array_equal(again.transform(s), encoder.transform(s))
     assert (again.names_, again.levels_, again.columns_) == (encoder.names_, encoder.levels_, encoder.columns_)
-    assert plain(describe(again)) == written
+    assert plain(describe(again, SAVED)) == written
 
 
 @pytest.mark.parametrize(

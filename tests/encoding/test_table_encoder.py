@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from fairbits.encoding import ColumnsMismatchError, NothingToEncodeError, TableEncoder
-from fairbits.modelfile.model_content import TableState, plain
-from fairbits.modelfile.save_and_load import describe
+from fairbits.modelfile.certified_content import SAVED
+from fairbits.modelfile.model_content import TableState, describe, plain
 
 COLUMNS = {
     "age": [20, 30, 40, 30],
@@ -43,7 +43,7 @@ def numpy_table():
 
 def written(encoder):
     """What a model file says of an encoder."""
-    return json.dumps(plain(describe(encoder)), allow_nan=False)
+    return json.dumps(plain(describe(encoder, SAVED)), allow_nan=False)
 
 
 def encoded(table, **parameters):

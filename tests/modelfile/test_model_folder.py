@@ -23,8 +23,8 @@ from fairbits import (
     VanillaClassifier,
     VFAEClassifier,
 )
-from fairbits.modelfile import ModelExistsError, save_and_load, sealed_folder
-from fairbits.modelfile.sealed_folder import MANIFEST, MODEL, WEIGHTS, entry_of, manifest_of, write_json
+from fairbits.modelfile import ModelExistsError, save_and_load
+from fairbits.modelfile.save_and_load import MANIFEST, MODEL, WEIGHTS, entry_of, manifest_of, write_json
 
 
 @pytest.fixture(scope="module")
@@ -469,7 +469,7 @@ def test_a_failure_leaves_what_was_there(model, path, step, overwrite, monkeypat
         raise OSError(28, "No space left on device")
 
     rename = os.rename
-    home = {"rename": os, "read_manifest": save_and_load}.get(step, sealed_folder)
+    home = {"rename": os}.get(step, save_and_load)
     with monkeypatch.context() as patched:
         patched.setattr(home, step, fail)
         with pytest.raises(ModelFileError, match="No space left"):

@@ -28,8 +28,8 @@ from fairbits.certificate import TrainingRowsWarning
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators import Schedule
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.model_content import of_today, plain, with_settings
-from fairbits.modelfile.save_and_load import describe
+from fairbits.modelfile.certified_content import SAVED
+from fairbits.modelfile.model_content import describe, of_today, plain, with_settings
 
 
 def again(model, tmp_path):
@@ -117,7 +117,7 @@ def test_settings_and_several_sensitive_columns(cls, settings, tmp_path):
     assert_same(model, loaded, X)
     encoder, expected = loaded.group_encoder_, model.group_encoder_
     np.testing.assert_array_equal(encoder.transform(both), expected.transform(both))
-    assert plain(describe(encoder)) == plain(describe(expected))
+    assert plain(describe(encoder, SAVED)) == plain(describe(expected, SAVED))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_pipeline_of_a_mixed_table(output, tmp_path):
     encoded, expected = loaded[0].transform(odd), model[0].transform(odd)
     assert type(encoded) is type(expected)
     np.testing.assert_array_equal(encoded, expected)
-    assert plain(describe(loaded[0])) == plain(describe(model[0]))
+    assert plain(describe(loaded[0], SAVED)) == plain(describe(model[0], SAVED))
     assert loaded[0].describe() == model[0].describe()
     assert_same(model[-1], loaded[-1], expected)
 
@@ -313,7 +313,7 @@ def test_a_pipeline_with_estimates(grouping, n_classes, settings, tmp_path):
     if not known:
         np.testing.assert_array_equal(loaded[0].posterior(rows), model[0].posterior(rows))
     assert_same(model[-1], loaded[-1], rows)
-    assert plain(describe(loaded[0])) == plain(describe(model[0]))
+    assert plain(describe(loaded[0], SAVED)) == plain(describe(model[0], SAVED))
     assert vars(loaded[0]).keys() == vars(model[0]).keys()
 
 

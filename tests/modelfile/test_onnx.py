@@ -30,7 +30,7 @@ from fairbits import (
 from fairbits.datasets import biased_digits
 from fairbits.estimators import CodeClassifier
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.posterior_graph import tree_attributes
+from fairbits.modelfile.onnx_export import tree_attributes
 
 onnx, _, onnxruntime = (
     pytest.importorskip(library, reason="pip install 'fairbits[export]'")

@@ -45,7 +45,7 @@ def test_a_certified_model_brings_its_promise(tmp_path):
     found = recertify(opened, TableFile(tmp_path / "new.csv"))
     assert found.verdict == CONFIRMED
     assert [(c.of, c.what) for c in found.compared] == [("code", "disparity"), ("class", "disparity")]
-    released = Files(tmp_path, tmp_path / "new.csv", tmp_path / "bits.csv").draw()
+    released = Files(tmp_path, tmp_path / "new.csv", tmp_path / "bits.csv").codes(person=None)[1]
     assert (len(released.codes), released.covered) == (1000, True)
 
 
