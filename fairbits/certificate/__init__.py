@@ -6,8 +6,8 @@ from fairbits.certificate.certificate_state import CertificateState as Certifica
 from fairbits.certificate.certification import SmallGroupWarning as SmallGroupWarning
 from fairbits.certificate.certification import TrainingRowsWarning as TrainingRowsWarning
 from fairbits.certificate.certification import certify as certify
-from fairbits.certificate.group_rates import group_rates as group_rates
-from fairbits.certificate.group_rates import selection_ratio as selection_ratio
+from fairbits.certificate.decision_rates import group_rates as group_rates
+from fairbits.certificate.decision_rates import selection_ratio as selection_ratio
 from fairbits.certificate.ledger import Ledger as Ledger
 from fairbits.certificate.ledger import OtherPeopleError as OtherPeopleError
 from fairbits.certificate.lower_bounds import ProvedGap as ProvedGap

@@ -159,7 +159,7 @@ class Stratum(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """What a certificate is to say, and how surely."""
+    """What a certificate is to say, and at which confidence."""
 
     confidence: float = 0.95
     theorem: str = "shortest"
