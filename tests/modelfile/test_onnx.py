@@ -274,7 +274,11 @@ def check_estimates(front, method, folder):
 
 @pytest.mark.parametrize(
     ("grouping", "n_classes", "settings"),
-    [("intersection", 2, {}), ("each", 3, {}), ("intersection", 2, {"columns": False})],
+    [
+        pytest.param("intersection", 2, {}, marks=pytest.mark.slow),  # as those of a fair code
+        ("each", 3, {}),
+        ("intersection", 2, {"columns": False}),
+    ],
     ids=["crossed", "three classes", "estimates alone"],
 )
 def test_estimates_are_within_the_encoder(grouping, n_classes, settings, tmp_path):
@@ -327,6 +331,7 @@ def test_a_fair_code_is_exported_whole(release, tmp_path):
     assert ("noise" in json.loads((tmp_path / "export.json").read_text())) == (release == "random")
 
 
+@pytest.mark.slow
 def test_a_certified_fair_code_is_exported_whole(tmp_path):
     model, _, _ = certified_fair_code()
     check_estimates(*model.estimator_, export_onnx(model, tmp_path))
