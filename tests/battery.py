@@ -1,5 +1,6 @@
 """Every public method, to be put through the battery, and a small learning problem."""
 
+import warnings
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import cache, partial
@@ -32,12 +33,13 @@ KINDS = [  # of loss: plain, random bits, exact words, corrected for base rates,
     fairbits.RUBiClassifier,
 ]
 
-LEARNS = {"min_steps": 120, "learning_rate": 0.01}  # with which every method learns the problem
+LEARNS = {"min_steps": 80, "learning_rate": 0.015}  # with which every method learns the problem
 
 
-def by_kind(*values):
+def by_kind(*values, more=()):
     """Return these values with every method, for what all methods inherit: one of each kind, and slowly the rest."""
-    return [pytest.param(*values, cls, marks=[] if cls in KINDS else pytest.mark.slow) for cls in ESTIMATORS]
+    quickly = (*KINDS, *more)
+    return [pytest.param(*values, cls, marks=[] if cls in quickly else pytest.mark.slow) for cls in ESTIMATORS]
 
 
 def problem(n=600, n_groups=2, n_classes=2, seed=0):
@@ -50,7 +52,7 @@ def problem(n=600, n_groups=2, n_classes=2, seed=0):
 
 def quick(cls, **settings):
     """An estimator that trains in a fraction of a second; settings of its schedule may stand beside the others."""
-    settings = {"max_epochs": 5, "min_steps": 30, "hidden_sizes": (16,), "random_state": 0, **settings}
+    settings = {"max_epochs": 4, "min_steps": 12, "hidden_sizes": (16,), "random_state": 0, **settings}
     own = {field.name: settings.pop(field.name) for field in fields(Schedule) if field.name in settings}
     return cls(schedule=replace(cls.own_schedule, **own), **settings)
 
@@ -67,7 +69,15 @@ def few_trees():
 
 
 @cache
-def fitted(cls, **settings):
+def fitted(cls):
     """Return the quick estimator fitted to the problem, once for all tests that only look at it."""
     X, y, s = problem()
-    return quick(cls, **settings).fit(X, y, sensitive_features=s)
+    return quick(cls).fit(X, y, sensitive_features=s)
+
+
+@cache
+def learned(cls):
+    """Return the estimator that has learned the problem, once; it must not warn of anything."""
+    X, y, s = problem()
+    with warnings.catch_warnings(action="error"):
+        return quick(cls, **LEARNS).fit(X, y, sensitive_features=s)

@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from fairbits.auditing import probes
-from fairbits.estimators import ExactCodeClassifier, InvariantClassifier, posterior
+from fairbits.estimators import ExactCodeClassifier, InvariantClassifier, certified, posterior
 from fairbits.workflow import fit_task
 
 torch.set_num_threads(1)
@@ -28,7 +28,8 @@ BRIEF = {"auditing", "commands", "report", "workflow"}  # what they do with a mo
 def _brief_training(request):
     """Train for a moment: the methods' own schedules have 500 or 1,000 steps, however few the epochs.
 
-    Estimates are of few trees, also those of probes outside of their own tests, and the optimum is of few cells.
+    Estimates are of few trees, also those of probes outside of their own tests, the optimum is of few cells, and a path
+    of limits has three.
     """
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name in BRIEF:
@@ -37,9 +38,10 @@ def _brief_training(request):
                 patch.setattr(method, "own_schedule", brief)
             few = functools.partial(HistGradientBoostingClassifier, max_iter=10)
             patch.setattr(posterior, "HistGradientBoostingClassifier", few)
-            if request.path.parent.name != "auditing":
+            if request.path.name != "test_probes.py":
                 patch.setattr(probes, "HistGradientBoostingClassifier", few)
-            patch.setattr(fit_task, "COARSE", {**fit_task.COARSE, "bins": 6})
+            patch.setattr(fit_task, "COARSE", {"bins": 4, "n_words": 4, "rounds": 2, "starts": 1})
+            patch.setattr(certified, "SHARES", (0.2, 0.5, 1.0))
         yield
 
 

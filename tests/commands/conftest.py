@@ -8,7 +8,7 @@ import pytest
 from people import population
 
 from fairbits.commands import main
-from fairbits.estimators import ExactCodeClassifier, InvariantClassifier, certified
+from fairbits.estimators import ExactCodeClassifier, InvariantClassifier
 
 Ended = namedtuple("Ended", ["code", "out", "err"])
 
@@ -38,8 +38,7 @@ def fit(folder, *arguments):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["fairbits", "fit", str(folder / "pay.csv"), *arguments, "-o", str(folder / "m")])
         for method in (InvariantClassifier, ExactCodeClassifier):
-            patch.setattr(method, "own_schedule", dataclasses.replace(method.own_schedule, min_steps=200))
-        patch.setattr(certified, "SHARES", (0.2, 0.5, 1.0))
+            patch.setattr(method, "own_schedule", dataclasses.replace(method.own_schedule, min_steps=100))
         with pytest.raises(SystemExit) as ended:
             main()
     assert not ended.value.code

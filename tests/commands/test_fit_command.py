@@ -61,17 +61,6 @@ def test_a_table_becomes_a_folder(table, tmp_path, monkeypatch, capsys):
     assert "Predicting paid; protected: sex" in (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_terminal_shows_a_bar_and_json_stays_json(table, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as if stderr were a terminal
-    monkeypatch.setenv("COLUMNS", "120")
-    assert run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m", "--json") == 0
-    out, err = capsys.readouterr()
-    assert json.loads(out)["format"] == 2
-    assert "step 1 of 4, training and certifying" in err
-    assert "step 4 of 4" in err
-    assert "\u2501" in err  # of the bar
-
-
 @pytest.mark.parametrize(("place", "words"), [("pay.csv", "is a file"), ("pay.csv/m", "No folder can be made")])
 def test_a_place_that_cannot_be_a_folder_is_told_before_the_training(
     table, tmp_path, monkeypatch, capsys, place, words
@@ -91,9 +80,17 @@ def test_without_the_packages_that_draw_everything_else_is_written(table, tmp_pa
 
 
 def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path, monkeypatch, capsys):
+    """A terminal shows a bar meanwhile, and JSON stays JSON."""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if stderr were a terminal
+    monkeypatch.setenv("COLUMNS", "120")
     code = run(monkeypatch, table, *NAMED, "--max-disparity", 0.01, *BRIEF, "-o", tmp_path / "m", "--json")
     assert code == 3
-    record = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    assert "step 1 of 4, training and certifying" in err
+    assert "step 4 of 4" in err
+    assert "\u2501" in err  # of the bar
+    record = json.loads(out)
+    assert record["format"] == 2
     assert not record["certified"]
     assert "No model could be certified to a disparity of at most 0.01" in record["refusal"]
     assert (tmp_path / "m" / "model" / "manifest.json").exists()

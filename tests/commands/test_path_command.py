@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from paper_records import draw_no_pixels
 
 from fairbits import datasets
 from fairbits.commands import main
@@ -68,8 +69,9 @@ def test_it_writes_scores_settings_and_a_figure(finished):
     assert len(list(folder.iterdir())) == 4
 
 
-def test_the_same_seed_gives_the_same_scores(finished, tmp_path):
+def test_the_same_seed_gives_the_same_scores(finished, tmp_path, monkeypatch):
     run, folder, _, _ = finished
+    draw_no_pixels(monkeypatch)
     output = run("-o", str(tmp_path), "--json")
     assert (tmp_path / "scores.csv").read_text() == (folder / "scores.csv").read_text()
     assert len(json.loads(output)["scores"]) == 4

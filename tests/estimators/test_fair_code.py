@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
-from battery import quick
+from battery import LEARNS, quick
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import DataConversionWarning
@@ -42,6 +42,7 @@ from fairbits.encoding import BinnedSensitiveFeaturesWarning, NothingToEncodeErr
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning
 
 OWN = ExactCodeClassifier.own_schedule
+LEARNING = quick(BinaryMIClassifier, **LEARNS)  # to be cloned
 
 
 def brief_pipeline(model, pipeline=FairCodeClassifier.pipeline):
@@ -448,7 +449,7 @@ def test_told_s_a_code_keeps_more_of_the_label_at_the_same_limit(monkeypatch):
     "make",
     [
         lambda: FairCodeClassifier(encode_sensitive=True, code_size=3, random_state=0),
-        lambda: Pipeline([("table", TableEncoder(encode_sensitive=True)), ("code", quick(BinaryMIClassifier))]),
+        lambda: Pipeline([("table", TableEncoder(encode_sensitive=True)), ("code", LEARNING)]),
         lambda: Pipeline([("table", TableEncoder(encode_sensitive=True)), ("code", quick(ExactCodeClassifier))]),
     ],
     ids=["recommended", "paper", "exact"],

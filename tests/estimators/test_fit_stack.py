@@ -12,7 +12,7 @@ from fairbits import AdversarialClassifier
 from fairbits.estimators import fit_stack
 from fairbits.training.stacks import StackAdam
 
-SHORT = {"max_epochs": 4, "min_steps": 0, "batch_size": 64}
+SHORT = {"max_epochs": 4, "min_steps": 0, "batch_size": 128}
 
 
 def variants(cls):

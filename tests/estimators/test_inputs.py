@@ -135,7 +135,7 @@ def test_sensitive_feature_inside_x_warns(cls):
         quick(cls).fit(np.column_stack([X[:, 0], 1 - 2 * S]), Y, sensitive_features=sex)
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_unknown_column_names_are_named(cls):
     model = quick(cls).fit(pd.DataFrame(X, columns=list("abc")), Y, sensitive_features=S)
     with pytest.raises(ValueError, match=r"(?s)feature names.*d"):

@@ -47,7 +47,7 @@ def vertices(p_group, limit):
                 yield np.where(np.arange(len(a)) == x, some, chance)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_two_words_against_brute_force(seed):
     p_label, p_group = posteriors(6, seed=seed)
     for limit in (0.0, 0.05, 0.2):
@@ -57,7 +57,9 @@ def test_two_words_against_brute_force(seed):
         assert found.information == pytest.approx(truth, abs=1e-6)
 
 
-@pytest.mark.parametrize(("classes", "groups"), [(2, 2), (3, 2), (2, 3), (4, 4)])
+@pytest.mark.parametrize(
+    ("classes", "groups"), [(3, 2), (2, 3), *(pytest.param(k, k, marks=pytest.mark.slow) for k in (2, 4))]
+)
 def test_no_other_code_is_above_the_front(classes, groups):
     p_label, p_group = posteriors(30, classes, groups)
     rng = np.random.default_rng(1)

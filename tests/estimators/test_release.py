@@ -236,7 +236,8 @@ def test_a_wide_hard_code_is_vacuous_and_its_coarse_code_is_not():
     rng = np.random.default_rng(0)
     theta = (rng.random((4000, 64)) < 0.5).astype(float)
     s = rng.integers(0, 2, 4000)
-    assert certify(theta, sensitive_features=s, random_state=0).total_variation == 1
+    some = certify(theta[:1000], sensitive_features=s[:1000], random_state=0)
+    assert some.total_variation == 1
     cells = certify(theta, sensitive_features=s, coarse=lambda codes: codes[:, :2].astype(int) @ [2, 1])
     assert cells.total_variation < 0.1
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
-from battery import CODES, ESTIMATORS, LEARNS, by_kind, problem, quick
+from battery import CODES, ESTIMATORS, LEARNS, by_kind, fitted, problem, quick
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -23,7 +23,7 @@ OURS = [VanillaClassifier, BinaryMIClassifier]  # all methods, with their own se
 
 
 @pytest.mark.filterwarnings("ignore::fairbits.estimators.MissingSensitiveFeaturesWarning")
-@parametrize_with_checks([cls(max_epochs=1, learning_rate=0.01, schedule=Schedule(min_steps=40)) for cls in OURS])
+@parametrize_with_checks([cls(max_epochs=1, learning_rate=0.02, schedule=Schedule(min_steps=20)) for cls in OURS])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -58,7 +58,7 @@ def test_grid_search_over_gamma_with_routing(cls, routing):
     assert len(search.best_estimator_.groups_[0]) == 2
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_pipelines_without_routing(cls):
     X, y, s = problem()
     model = make_pipeline(StandardScaler(), quick(cls))
@@ -68,8 +68,8 @@ def test_pipelines_without_routing(cls):
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_clone_and_pickle(cls):
-    X, y, s = problem()
-    model = quick(cls, hidden_sizes=(16, 8)).fit(X, y, sensitive_features=s)
+    X, _, _ = problem()
+    model = fitted(cls)
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
     assert copy.history_ == model.history_

@@ -6,6 +6,7 @@ from battery import ESTIMATORS, LEARNS, problem, quick
 from sklearn.metrics import roc_auc_score
 
 from fairbits import BinaryMIClassifier, DebiasedMIClassifier
+from fairbits.estimators import fit_stack
 from fairbits.estimators.debiased import DebiasedCode
 
 
@@ -18,18 +19,14 @@ def domains(n=6000, seed=0):
     return X, y, domain
 
 
-def target_auc(gamma):
-    X, y, domain = domains()
-    marked = np.where(domain == 0, y, -1)
-    model = BinaryMIClassifier(gamma=gamma, max_epochs=30, random_state=0)
-    model.fit(X, marked, sensitive_features=domain, unlabelled=-1)
-    X, y, domain = domains(seed=1)
-    return roc_auc_score(y[domain == 1], model.predict_proba(X[domain == 1])[:, 1])
-
-
 def test_a_code_that_hides_the_domain_serves_the_one_without_labels():
     """Without the penalty the shortcut of the source misleads in the target."""
-    plain, adapted = target_auc(0.0), target_auc(0.9)
+    X, y, domain = domains()
+    models = [quick(BinaryMIClassifier, gamma=gamma, max_epochs=12, learning_rate=0.003) for gamma in (0.0, 0.9)]
+    fit_stack(models, X, np.where(domain == 0, y, -1), sensitive_features=domain, unlabelled=-1)
+    X, y, domain = domains(seed=1)
+    target = domain == 1
+    plain, adapted = (roc_auc_score(y[target], m.predict_proba(X[target])[:, 1]) for m in models)
     assert plain < 0.6
     assert adapted > 0.75
 

@@ -1,6 +1,13 @@
 """Work for the harness, in a module that imports little: every worker process imports it."""
 
 import os
+import signal
+
+from fairbits.lab.run_settings import Settings
+
+
+class Number(Settings):
+    number: int
 
 
 def double(job):
@@ -9,3 +16,7 @@ def double(job):
 
 def refuse(job):
     raise AssertionError(f"{job} has been done before")
+
+
+def die(job):
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from brief_work import double, refuse
+from brief_work import Number, die, double, refuse
 
 from benchmarks import proof, results, rivals, scale
 from benchmarks.outcomes import Job, outcomes, show
@@ -13,7 +13,7 @@ from fairbits.lab.harness import Folder, finish
 
 def test_jobs_are_done_once_in_other_processes_and_returned_in_order(tmp_path):
     folder, seen, states = Folder(tmp_path / "new"), [], []
-    jobs = [Job(number=n) for n in (3, 1, 2)]
+    jobs = [Number(number=n) for n in (3, 1, 2)]
     records = finish(jobs, double, folder, workers=2, watch=lambda *state: states.append(state), track=seen.append)
     assert [record["result"]["double"] for record in records] == [6, 2, 4]
     assert [record["run"] for record in records] == [{"number": 3}, {"number": 1}, {"number": 2}]
@@ -24,11 +24,15 @@ def test_jobs_are_done_once_in_other_processes_and_returned_in_order(tmp_path):
 
 
 def test_an_error_in_a_job_ends_all_and_keeps_what_is_done(tmp_path):
-    folder = Folder(tmp_path)
-    finish([Job(number=1)], double, folder)
-    with pytest.raises(AssertionError, match="number=2"):
-        finish([Job(number=1), Job(number=2)], refuse, folder)
-    assert list(folder.read()) == [Job(number=1).hash]
+    folder, done, next_one = Folder(tmp_path), Number(number=1), Number(number=2)
+    finish([done], double, folder)
+    for work, error, words in (
+        (refuse, AssertionError, "number=2"),
+        (die, ValueError, "worker process was ended from outside"),
+    ):
+        with pytest.raises(error, match=words):
+            finish([done, next_one], work, folder)
+        assert list(folder.read()) == [done.hash]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A loaded model is the saved one, but for its seed and its memory of single rows."""
 
 import copy
+import functools
 import pickle
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 from battery import CODES, ESTIMATORS, problem, quick
 from model_zoo import certified, certified_fair_code, fair_code, images, mixed_table, pipeline, posterior_pipeline
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import fairbits
@@ -24,9 +26,11 @@ from fairbits import (
     VanillaClassifier,
     VFAEClassifier,
 )
+from fairbits.auditing import probes
 from fairbits.certificate import TrainingRowsWarning
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators import Schedule
+from fairbits.estimators import certified as certified_classifier
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.modelfile.certified_content import SAVED
 from fairbits.modelfile.model_content import describe, of_today, plain, with_settings
@@ -233,7 +237,9 @@ def test_a_pipeline_of_a_mixed_table(output, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::fairbits.certificate.SmallGroupWarning")
-def test_what_is_measured_about_it(tmp_path):
+def test_what_is_measured_about_it(tmp_path, monkeypatch):
+    few = functools.partial(HistGradientBoostingClassifier, max_iter=4)
+    monkeypatch.setattr(probes, "HistGradientBoostingClassifier", few)
     model, table, s = pipeline(groups="each")
     loaded = again(model, tmp_path)
     fresh, labels, groups = mixed_table(400, seed=9)
@@ -353,7 +359,8 @@ def test_a_certified_fair_code(estimator, tmp_path):
     assert loaded.path == model.path
 
 
-def test_a_path_that_was_not_chosen_by_hand(tmp_path):
+def test_a_path_that_was_not_chosen_by_hand(tmp_path, monkeypatch):
+    monkeypatch.setattr(certified_classifier, "SHARES", (0.2, 0.5, 1.0))
     model, _, _ = certified_fair_code(path=None)
     assert again(model, tmp_path).path is None
 

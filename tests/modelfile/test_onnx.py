@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from battery import ESTIMATORS, problem, quick
+from battery import by_kind, problem, quick
 from model_zoo import certified_fair_code, fair_code, mixed_table, posterior_pipeline
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GridSearchCV
@@ -25,6 +25,8 @@ from fairbits import (
     ExactCodeClassifier,
     TableEncoder,
     VanillaClassifier,
+    VFAEClassifier,
+    VIBClassifier,
     export_onnx,
 )
 from fairbits.datasets import biased_digits
@@ -98,7 +100,7 @@ def code(tmp_path_factory):
 # ---------------------------------------------------------------------- parity
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind(more=(VFAEClassifier, VIBClassifier)))  # whose predictions are their own
 def test_every_method(cls, tmp_path):
     X, y, s = problem(1000, n_groups=3, n_classes=3)
     model = quick(cls).fit(X, y, sensitive_features=s)
@@ -272,7 +274,11 @@ def check_estimates(front, method, folder):
 
 @pytest.mark.parametrize(
     ("grouping", "n_classes", "settings"),
-    [("intersection", 2, {}), ("each", 3, {}), ("intersection", 2, {"columns": False})],
+    [
+        pytest.param("intersection", 2, {}, marks=pytest.mark.slow),  # as those of a fair code
+        ("each", 3, {}),
+        ("intersection", 2, {"columns": False}),
+    ],
     ids=["crossed", "three classes", "estimates alone"],
 )
 def test_estimates_are_within_the_encoder(grouping, n_classes, settings, tmp_path):
@@ -325,6 +331,7 @@ def test_a_fair_code_is_exported_whole(release, tmp_path):
     assert ("noise" in json.loads((tmp_path / "export.json").read_text())) == (release == "random")
 
 
+@pytest.mark.slow
 def test_a_certified_fair_code_is_exported_whole(tmp_path):
     model, _, _ = certified_fair_code()
     check_estimates(*model.estimator_, export_onnx(model, tmp_path))

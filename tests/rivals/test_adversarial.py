@@ -207,7 +207,7 @@ def found_by_a_probe(model, X, s):
     return roc_auc_score(s, guesses[:, 1])
 
 
-@pytest.mark.parametrize(("reversal", "limit"), [(False, 0.75), (True, 0.88)])
+@pytest.mark.parametrize(("reversal", "limit"), [(False, 0.75), pytest.param(True, 0.88, marks=pytest.mark.slow)])
 def test_the_group_disappears_and_the_label_stays(reversal, limit):
     X, y, s = problem(1000)
     settings = {"max_epochs": 40, "patience": 40, "batch_size": 64, "learning_rate": 3e-3, "reversal": reversal}

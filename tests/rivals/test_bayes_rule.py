@@ -27,7 +27,7 @@ def disparity(decided, p_group):
     return rates.max() - rates.min()
 
 
-@pytest.mark.parametrize("n_groups", [2, 3, 5])
+@pytest.mark.parametrize("n_groups", [2, pytest.param(3, marks=pytest.mark.slow), 5])
 def test_new_rows_keep_the_limit(n_groups):
     x, y, s, _ = population(3_000, n_groups)
     new, label, _, joint = population(20_000, n_groups, seed=1)
