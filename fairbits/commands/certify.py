@@ -1,42 +1,95 @@
-"""`fairbits certify`: a model's certificate on new rows."""
+"""`fairbits certify`: a model's certificate on new rows, or that of somebody's decisions."""
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from fairbits.commands import terminal
+from fairbits.errors import InputError
 from fairbits.storage import file_errors
 
 
 def certify(
-    model: terminal.ModelPath,
-    table: Annotated[
-        Path, Argument(metavar="TABLE", help="CSV or Parquet file with rows that were not used in the fit.")
+    model: Annotated[
+        Path,
+        Argument(
+            metavar="MODEL",
+            help="Folder that `fairbits fit` wrote; leave it out with --decision.",
+            autocompletion=terminal.complete_folder,
+        ),
     ],
+    table: Annotated[
+        Path | None,
+        Argument(
+            metavar="TABLE", help="CSV or Parquet file with rows that were not used in the fit.", show_default=False
+        ),
+    ] = None,
     sensitive: terminal.Sensitive = None,
+    decision: Annotated[str | None, Option(help="Certify this column of TABLE: anybody's decisions.")] = None,
+    positive: Annotated[str | None, Option(help="The favourable decision.", show_default="last of two")] = None,
+    levels: Annotated[str | None, Option(help="The decision column has scores, released in levels cut here.")] = None,
+    label: Annotated[str | None, Option(help="Certify decisions within each label, too.")] = None,
+    person: Annotated[str | None, Option(help="Columns that identify a person with several rows.")] = None,
     confidence: terminal.Confidence = 0.95,
     draws: Annotated[int, Option(min=1, max=16, help="Random codes: how many of a person a recipient gets.")] = 1,
     separator: terminal.Separator = None,
     encoding: terminal.Encoding = None,
     as_json: terminal.AsJson = False,
 ) -> None:
-    """Check a model's certificate on new data.
+    """Check a model's certificate on new data, or certify a column of decisions.
 
     Exit code 4: the rows contradict the certificate. Exit code 3: the rows were used in the fit and prove nothing.
     """
-    from fairbits.tables.fitted_model import open_model
     from fairbits.tables.table_file import TableFile
+
+    read: dict[str, Any] = {"separator": separator, "encoding": encoding}
+    if decision is not None:
+        if table is not None:
+            raise InputError("With --decision, name the table alone: fairbits certify TABLE --decision COLUMN.")
+        asked = {"label": label, "person": terminal.names(person), "positive": positive, "confidence": confidence}
+        _certify_decisions(model, read, decision, terminal.names(sensitive), levels, asked, as_json)
+        return
+    if table is None:
+        raise InputError("Name a model and a table, or a table and its --decision.")
+    if positive or levels or label or person:
+        raise InputError("--positive, --levels, --label and --person are for --decision.")
+    from fairbits.tables.fitted_model import open_model
     from fairbits.workflow.table_checks import CONTRADICTED, NOT_FRESH, recertify
 
     with file_errors(table):
         fitted = open_model(model)
         fitted.check_sensitive(terminal.names(sensitive))
-        rows = TableFile(table, separator=separator, encoding=encoding)
+        rows = TableFile(table, **read)
     with terminal.waiting("certifying"):
         found = recertify(fitted, rows, confidence=confidence, draws=draws)
     print(json.dumps(found.to_dict(), default=str) if as_json else found)
     code = {CONTRADICTED: terminal.CONTRADICTED, NOT_FRESH: terminal.NOT_CERTIFIED}.get(found.verdict)
     if code is not None:
         raise SystemExit(code)
+
+
+def _certify_decisions(
+    path: Path,
+    read: dict[str, Any],
+    decision: str,
+    sensitive: list[str],
+    levels: str | None,
+    asked: dict,
+    as_json: bool,
+) -> None:
+    from fairbits.tables.table_file import TableFile
+    from fairbits.workflow.decision_checks import certify_decisions
+
+    if not sensitive:
+        raise InputError("Name the sensitive columns with --sensitive.")
+    try:
+        cuts = None if levels is None else [float(cut) for cut in terminal.names(levels)]
+    except ValueError:
+        raise InputError("must be numbers, such as 0.25,0.5,0.75.", argument="levels", value=levels) from None
+    with file_errors(path):
+        table = TableFile(path, **read)
+        with terminal.waiting("certifying"):
+            found = certify_decisions(table, decision, sensitive, levels=cuts, **asked)
+    print(json.dumps(found.to_dict(), default=str) if as_json else found)

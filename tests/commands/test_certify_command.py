@@ -1,11 +1,15 @@
 """`fairbits certify`: confirmed, not contradicted, contradicted, invalid; each with its exit code."""
 
 import json
+import math
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 from people import population
+
+from fairbits import certify
 
 
 @pytest.fixture
@@ -130,3 +134,63 @@ def test_the_inner_folder_knows_its_record(place, fairbits):
     with_bound(place, 0.3)
     population(3000, 5, told=2.0).to_csv("told.csv", index=False)
     assert fairbits("certify", "m/model", "told.csv").code == 4
+
+
+@pytest.fixture
+def decisions(tmp_path, monkeypatch):
+    """A table of decisions: 3,000 people with one row each, or 1,500 with two."""
+    rng, n = np.random.default_rng(0), 3000
+    sex = rng.choice(["F", "M"], n // 2).repeat(2)
+    approved = np.where(rng.random(n) < np.where(sex == "F", 0.4, 0.45), "yes", "no")
+    table = {"sex": sex, "age": rng.integers(20, 70, n), "approved": approved, "repaid": rng.choice(["yes", "no"], n)}
+    pd.DataFrame({**table, "score": rng.random(n), "who": np.arange(n) // 2}).to_csv(tmp_path / "d.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return pd.read_csv("d.csv")
+
+
+def test_a_table_of_decisions_is_certified(decisions, fairbits):
+    ended = fairbits(
+        "certify", "d.csv", "--decision", "approved", "--sensitive", "sex,age", "--label", "repaid", "--json"
+    )
+    assert ended.code == 0, ended.err
+    record = json.loads(ended.out)
+    rates = {(r["column"], r["group"]): r for r in record["rates"]}
+    women = decisions[decisions.sex == "F"]
+    assert rates["sex", "F"]["selected"] == pytest.approx((women.approved == "yes").mean())
+    paid = women[women.repaid == "yes"]
+    assert rates["sex", "F"]["true_positive"] == pytest.approx((paid.approved == "yes").mean())
+    assert len(rates) == 2 + 4 + 8
+    alone = certify(decisions.approved, sensitive_features=decisions.sex)
+    own = fairbits("certify", "d.csv", "--decision", "approved", "--sensitive", "sex").out
+    assert f"{math.ceil(alone.total_variation * 1e4) / 1e4:.4f} (these rows: " in own
+    assert "at 95 % confidence" in own
+    assert "Each row is taken for another person." in own
+
+
+def test_people_and_levels_on_the_command_line(decisions, fairbits):
+    by_person = fairbits("certify", "d.csv", "--decision", "approved", "--sensitive", "sex", "--person", "who").out
+    assert "Rows of the same person count once." in by_person
+    assert "ratio of" not in by_person.split("Rates")[0]
+    levels = fairbits("certify", "d.csv", "--decision", "score", "--sensitive", "sex", "--levels", "0.3,0.6")
+    assert "rates of two groups differ" in levels.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["d.csv"], "Name a model and a table"),
+        (["d.csv", "--decision", "approved"], "--sensitive"),
+        (["d.csv", "d.csv", "--decision", "approved", "--sensitive", "sex"], "name the table alone"),
+        (["d.csv", "--decision", "score", "--sensitive", "sex"], "--levels"),
+        (["d.csv", "--decision", "score", "--sensitive", "sex", "--levels", "low"], "must be numbers"),
+        (["d.csv", "--decision", "approved", "--sensitive", "approved"], "different columns"),
+        (["d.csv", "--decision", "nothing", "--sensitive", "sex"], "nothing"),
+        (["d.csv", "--decision", "approved", "--sensitive", "sex", "--positive", "maybe"], "No row has the decision"),
+        (["m", "d.csv", "--label", "repaid"], "are for --decision"),
+        (["absent.csv", "--decision", "approved", "--sensitive", "sex"], "absent.csv"),
+    ],
+)
+def test_wrong_uses_with_decisions_get_a_sentence(decisions, fairbits, arguments, sentence):
+    ended = fairbits("certify", *arguments)
+    assert ended.code == 1
+    assert sentence in ended.err

@@ -1,0 +1,138 @@
+"""What a table of somebody's decisions shows and proves about sensitive columns; needs no torch."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairbits.certificate import Certificate, certify, group_rates, selection_ratio
+from fairbits.errors import InputError
+from fairbits.tables.table_file import TableFile
+from fairbits.tables.task import sensitive_groups, split_groups
+
+FEWEST_OF_A_GROUP = 10
+RATES = {"selected": "selected", "true_positive": "true positives", "false_positive": "false positives"}
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The smallest ratio of two groups' selection rates, and a lower bound on it."""
+
+    column: str
+    shown: float
+    at_least: float
+
+
+@dataclass(frozen=True)
+class CertifiedDecisions:
+    """The certificate of a column of decisions, the rates of its groups, and their ratio where there are two values."""
+
+    decision: str
+    positive: str | None
+    certificate: Certificate
+    rates: pd.DataFrame | None
+    ratios: list[Ratio]
+    notes: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain lists, numbers and texts, ready for JSON."""
+        rates = None if self.rates is None else self.rates.replace({np.nan: None}).to_dict("records")
+        ratios = [asdict(ratio) for ratio in self.ratios]
+        return {**vars(self), "certificate": self.certificate.to_dict(), "rates": rates, "ratios": ratios}
+
+    def __str__(self) -> str:
+        proof, percent = self.certificate, f"{100 * self.certificate.confidence:.4g} % confidence"
+        who = "Rows of the same person count once." if proof.by_person else "Each row is taken for another person."
+        lines = [f"{self.decision!r}: what these rows prove about the population they come from, at {percent}.", who]
+        for bound in proof.bounds:
+            among = "" if bound.label is None else f", among people with label {bound.label}"
+            lines.append(
+                f"  {bound.column}{among}: rates of two groups differ by at most {_up(bound.total_variation)} "
+                f"(these rows: {bound.estimated_total_variation:.4f}; {bound.theorem})"
+            )
+        for ratio in self.ratios:
+            lines.append(
+                f"  {ratio.column}: the ratio of two groups' rates of {self.positive!r} is at least "
+                f"{_down(ratio.at_least)} (these rows: {ratio.shown:.4f})"
+            )
+        if self.rates is not None:
+            lines += ["", f"Rates of {self.positive!r}, each with its own interval at {percent}:", *self._table()]
+        lines += ["", "Each number holds on its own. Not covered: " + "; ".join(proof.does_not_cover) + "."]
+        return "\n".join([*lines, *self.notes])
+
+    def _table(self) -> list[str]:
+        shown = self.rates[["column", "group", "rows"]].copy()  # type: ignore[index]
+        for name, title in RATES.items():
+            if name in self.rates:  # type: ignore[operator]
+                values = self.rates[[name, f"{name}_low", f"{name}_high"]].to_numpy()  # type: ignore[index]
+                shown[title] = [f"{rate:.3f} ({low:.3f} to {high:.3f})" for rate, low, high in values]
+        return [f"  {line}" for line in shown.to_string(index=False).splitlines()]
+
+
+def certify_decisions(
+    table: TableFile,
+    decision: str,
+    sensitive: Sequence[str],
+    *,
+    label: str | None = None,
+    person: Sequence[str] = (),
+    positive: str | None = None,
+    levels: Sequence[float] | None = None,
+    confidence: float = 0.95,
+) -> CertifiedDecisions:
+    """Certify a column of decisions or scores: how much it tells about sensitive columns, for every recipient of it."""
+    used = [decision, *sensitive, *([] if label is None else [label]), *person]
+    if len(set(used)) < len(used):
+        raise InputError("The decision, the label, the sensitive columns and the person must be different columns.")
+    table.check_columns(used)
+    read = table.read(used)
+    s, known, _, notes = sensitive_groups(read.frame[list(sensitive)], FEWEST_OF_A_GROUP)
+    frame = read.frame[known].reset_index(drop=True)
+    complete = frame[decision].notna() if label is None else frame[[decision, label]].notna().all(axis=1)
+    if not complete.all():
+        notes.append(f"{(~complete).sum():,} rows without a decision or a label are left out.")
+        frame, s = frame[complete].reset_index(drop=True), s[complete].reset_index(drop=True)
+    if not len(frame):
+        raise InputError(f"{table.path} has no rows of known groups with a decision.")
+    groups, _, said = split_groups(s, FEWEST_OF_A_GROUP)
+    parts = [s[[name]] for name in s.columns] if groups == "each" else [s]
+    values, y = _plain(frame[decision]), None if label is None else _plain(frame[label])
+    if levels is None and values.dtype.kind == "f" and (values % 1 != 0).any():
+        raise InputError(f"{decision!r} has scores.", remedy="Say where to cut them, such as --levels 0.25,0.5.")
+    options: dict[str, Any] = {"confidence": confidence}
+    who = frame[list(person)] if person else None
+    certificates = [
+        certify(values, sensitive_features=part, y=y, person=who, levels=levels, **options) for part in parts
+    ]
+    bounds = tuple(bound for certificate in certificates for bound in certificate.bounds)
+    certificate = replace(certificates[0], bounds=bounds)
+    rates, ratios, wanted = None, [], positive
+    if levels is None and (positive is not None or len(pd.unique(values)) == 2):
+        wanted = positive if positive is not None else str(np.unique(values)[-1])
+        selected = values.astype(str) == wanted
+        if not selected.any():
+            raise InputError(f"No row has the decision {wanted!r}.", remedy="Pass one of its values as --positive.")
+        truth = None if y is None or wanted not in y.astype(str) else y.astype(str) == wanted
+        rates = group_rates(selected, sensitive_features=s, y=truth, **options)
+        if who is None:
+            found = {str(name): selection_ratio(selected, sensitive_features=s[name], **options) for name in s.columns}
+            ratios = [Ratio(name, *pair) for name, pair in found.items()]
+        else:
+            notes.append("The rates below count rows, and ratios need one row per person.")
+    return CertifiedDecisions(decision, wanted, certificate, rates, ratios, [*read.notes, *notes, *said])
+
+
+def _plain(column: pd.Series) -> np.ndarray:
+    """Return numbers as they are, and anything else as texts."""
+    return column.to_numpy() if column.dtype.kind in "biuf" else column.astype(str).to_numpy()
+
+
+def _up(value: float) -> str:
+    return f"{math.ceil(value * 1e4 - 1e-9) / 1e4:.4f}"
+
+
+def _down(value: float) -> str:
+    return f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
