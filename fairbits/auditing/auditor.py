@@ -11,9 +11,9 @@ import torch
 
 from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes, score_intervals
 from fairbits.certificate import Certificate, certify
-from fairbits.certificate.certification import CodedRows, check_fresh
+from fairbits.certificate.certification import CodedRows, check_fresh, one_row_each
 from fairbits.certificate.released_code import binary_digits, fitted_code
-from fairbits.encoding import GroupEncoder
+from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
 from fairbits.errors import InputError
 from fairbits.estimators.diagnostics import held_out_scores, worse_than_unmitigated
 from fairbits.information import information_sandwich, neuronwise_information, share_entropy
@@ -111,6 +111,7 @@ def audit(
     confidence: float = 0.95,
     draws: int = 16,
     unmitigated: Any = None,
+    person: Any = None,
     random_state: int = 0,
 ) -> Audit:
     """Measure what a representation does for the label and what it reveals about the sensitive columns.
@@ -130,6 +131,7 @@ def audit(
     confidence : of every interval and bound on its own
     draws : codes per person in the view of several draws
     unmitigated : a fitted model without protection; a concern is raised where the audited one is less fair
+    person : one identifier per row, where people have several rows: one row of each person, drawn at random, is audited
     random_state : seed of the audit's own draws and halves
 
     Examples
@@ -144,6 +146,11 @@ def audit(
         raise InputError("must be 'quick' or 'full'.", argument="probes", value=probes)
     if unmitigated is not None and y is None:
         raise InputError("The comparison with `unmitigated` needs labels.", remedy="Pass y.")
+    if person is not None:
+        chosen = one_row_each(person, len(next(iter(sensitive_columns(sensitive_features).values()))), random_state)
+        if X is None:  # a representation
+            estimator_or_representation = take_rows(estimator_or_representation, chosen)
+        X, y, sensitive_features = (take_rows(part, chosen) for part in (X, y, sensitive_features))
     subject = read_subject(estimator_or_representation, X, draws, random_state, sensitive_features)
     model, rows, (released, values) = subject.model, subject.X, next(iter(subject.views.items()))
     n = len(values)

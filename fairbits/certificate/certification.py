@@ -93,23 +93,18 @@ def certify(
     claim = Claims(confidence, theorem, simultaneous, None if prior is None else read_prior(prior, names))
     delta, found = claim.delta(names, 1 + len(rows.labels)), []
     for (column, title), label in product(enumerate(coded.encoder.titles_), [None, *rows.labels]):
-        own = slice(None) if label is None else rows.y == label
-        theta, groups, who = (
-            rows.theta[own],
-            rows.groups[own, column],
-            None if rows.person is None else rows.person[own],
-        )
-        sums, drawn = group_sums(theta, groups, len(names[column]), what, person=who, rng=rng), None
-        if sums is None and who is not None:
-            raise InputError("This code has too many words for a certificate by person.", remedy="Use fewer bits.")
-        if sums is None:
-            people = np.bincount(groups, minlength=len(names[column]))
-            sums = GroupSums(np.zeros((len(people), 1)), people)
-            if people.all():
+        theta, groups, who = rows.stratum(column, label)
+        k, drawn = len(names[column]), None
+        sums = group_sums(theta, groups, k, what, person=who, rng=rng)
+        if sums is None:  # too many words to list
+            if who is not None:
+                raise InputError("This code has too many words for a certificate by person.", remedy="Use fewer bits.")
+            sums = GroupSums(np.zeros((k, 1)), np.bincount(groups, minlength=k))
+            if sums.people.all():
                 from fairbits.certificate.monte_carlo import drawn_estimates  # needs torch
 
                 at, seed = claim.prior if label is None else None, int(rng.integers(2**31))
-                drawn = drawn_estimates(what.theta(theta), groups, len(people), at, delta, seed)
+                drawn = drawn_estimates(what.theta(theta), groups, k, at, delta, seed)
         found.append(Stratum(title, label, names[column], sums, drawn))
     return certificate_of(found, claim, coded, what, by_person=person is not None, beside=len(beside))
 
@@ -139,7 +134,7 @@ def _rows(coded: CodedRows, sensitive_features: Any, y: Any, person: Any) -> Row
     groups = coded.encoder.transform(sensitive_features, n_rows=n)
     labels = [] if y is None else _labels(y, n)
     values = None if y is None else np.asarray(y)
-    return Rows(coded.theta, groups, values, labels, None if person is None else _one_each(person, n))
+    return Rows(coded.theta, groups, values, labels, None if person is None else person_numbers(person, n))
 
 
 class Stratum(NamedTuple):
@@ -184,14 +179,15 @@ def certificate_of(
     everyone = [stratum for stratum in found if stratum.label is None]
     delta = claim.delta([stratum.names for stratum in everyone], len(found) // len(everyone))
     bounds, exact = [], True
-    for title, label, names, sums, drawn in found:
-        fixed = claim.prior if label is None else None
-        shown = Stratum(title, label, names, sums, drawn).estimates(fixed)
+    hard = release.hard and not by_person  # the mean of a person's hard codes is not hard
+    for stratum in found:
+        people, fixed = stratum.sums.people, claim.prior if stratum.label is None else None
+        shown = stratum.estimates(fixed)
         left = delta - shown.spent
-        _check_rows(sums.people, names, left)
-        hard = release.hard and not by_person  # the mean of a person's hard codes is not hard
-        numbers = shown.upper_bounds(sums.people, left, fixed, hard, claim.theorem)
-        bounds.append(GroupBounds(title, label, dict(zip(names, sums.people.tolist(), strict=True)), *numbers))
+        _check_rows(people, stratum.names, left)
+        numbers = shown.upper_bounds(people, left, fixed, hard, claim.theorem)
+        rows = dict(zip(stratum.names, people.tolist(), strict=True))
+        bounds.append(GroupBounds(stratum.title, stratum.label, rows, *numbers))
         exact = exact and shown.spent == 0
     at = "the population's group probabilities" if claim.prior is None else f"group probabilities {claim.prior}"
     described = "the decision about a person" if coded.decision else release.describe()
@@ -264,14 +260,22 @@ def _beside(coded: CodedRows, others: Sequence[Any], X: Any, sensitive_features:
     return coded._replace(theta=theta, hard=hard, seeded=seeded, decision=coded.decision and hard)
 
 
-def _one_each(person: Any, n: int) -> np.ndarray:
-    """Return one identifier per row; a table of several columns becomes their combinations."""
+def person_numbers(person: Any, n: int) -> np.ndarray:
+    """Return one number of a person per row; a table of several columns becomes their combinations."""
     table = pd.DataFrame(person.to_pandas() if hasattr(person, "to_pandas") else person)
     if len(table) != n:
         raise InputError(f"There are {len(table):,} identifiers for {n:,} rows.", remedy="Pass one per row.")
     if table.isna().any(axis=None):
         raise InputError("Some identifiers of people are missing.", remedy="Fill them, or drop these rows.")
     return table.groupby(list(table.columns), sort=False).ngroup().to_numpy()
+
+
+def one_row_each(person: Any, n: int, random_state: Any = 0) -> np.ndarray:
+    """Return the places of one row of every person, drawn at random, in order; all n rows if person is None."""
+    if person is None:
+        return np.arange(n)
+    order = np.random.default_rng(random_state).permutation(n)
+    return np.sort(order[np.unique(person_numbers(person, n)[order], return_index=True)[1]])
 
 
 def check_fresh(estimator: Any, X: Any) -> None:

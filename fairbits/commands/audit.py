@@ -24,6 +24,7 @@ def audit(
         str | None,
         Option(help="Columns to audit, or patterns such as 'bit*', comma-separated.", show_default="all others"),
     ] = None,
+    person: terminal.Person = None,
     drop: terminal.Drop = None,
     full: Annotated[
         bool, Option("--full", help="Also attack with a forest, a network and neighbours, on all rows.")
@@ -51,6 +52,7 @@ def audit(
         fitted = None if model is None else open_model(model)
         table = TableFile(file, separator=separator, encoding=encoding)
     options: dict[str, Any] = {"label": label, "probes": "full" if full else "quick", "confidence": confidence}
+    options["person"] = terminal.names(person)
     with terminal.waiting("training attacks that try to guess the groups"):
         if fitted is None:
             options |= {"columns": terminal.names(columns), "drop": terminal.names(drop)}

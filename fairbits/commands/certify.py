@@ -31,7 +31,7 @@ def certify(
     positive: Annotated[str | None, Option(help="The favourable decision.", show_default="last of two")] = None,
     levels: Annotated[str | None, Option(help="The decision column has scores, released in levels cut here.")] = None,
     label: Annotated[str | None, Option(help="Certify decisions within each label, too.")] = None,
-    person: Annotated[str | None, Option(help="Columns that identify a person with several rows.")] = None,
+    person: terminal.Person = None,
     confidence: terminal.Confidence = 0.95,
     draws: Annotated[int, Option(min=1, max=16, help="Random codes: how many of a person a recipient gets.")] = 1,
     separator: terminal.Separator = None,
@@ -53,8 +53,8 @@ def certify(
         return
     if table is None:
         raise InputError("Name a model and a table, or a table and its --decision.")
-    if positive or levels or label or person:
-        raise InputError("--positive, --levels, --label and --person are for --decision.")
+    if positive or levels or label:
+        raise InputError("--positive, --levels and --label are for --decision.")
     from fairbits.tables.fitted_model import open_model
     from fairbits.workflow.table_checks import CONTRADICTED, NOT_FRESH, recertify
 
@@ -63,7 +63,7 @@ def certify(
         fitted.check_sensitive(terminal.names(sensitive))
         rows = TableFile(table, **read)
     with terminal.waiting("certifying"):
-        found = recertify(fitted, rows, confidence=confidence, draws=draws)
+        found = recertify(fitted, rows, confidence=confidence, draws=draws, person=terminal.names(person))
     print(json.dumps(found.to_dict(), default=str) if as_json else found)
     code = {CONTRADICTED: terminal.CONTRADICTED, NOT_FRESH: terminal.NOT_CERTIFIED}.get(found.verdict)
     if code is not None:

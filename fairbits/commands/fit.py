@@ -45,6 +45,7 @@ def fit(
     code_size: Annotated[
         int | None, Option(min=1, max=16, help="Bits per row.", show_default="6, small tables 4, --gamma 12")
     ] = None,
+    person: terminal.Person = None,
     drop: terminal.Drop = None,
     bins: Annotated[int, Option(min=2, help="Groups for a sensitive column of numbers.")] = 4,
     confidence: terminal.Confidence = 0.95,
@@ -77,7 +78,9 @@ def fit(
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
     with terminal.waiting("reading the table"):
         read, label, columns = _read(table, label, terminal.names(sensitive), separator, encoding)
-        task = make_task(read.frame, label, columns, drop=terminal.names(drop), n_bins=bins)
+        task = make_task(
+            read.frame, label, columns, drop=terminal.names(drop), n_bins=bins, person=terminal.names(person)
+        )
         task.notes[:0] = read.notes
         del read  # it may be large
     console = Console(stderr=as_json, highlight=False, markup=False)

@@ -71,6 +71,9 @@ TablePath = Annotated[Path, Argument(metavar="TABLE", help="CSV or Parquet file.
 Output = Annotated[Path, Option("--output", "-o", help="CSV or Parquet file to write.")]
 Sensitive = Annotated[str | None, Option(help="Sensitive columns, comma-separated.")]
 Drop = Annotated[str | None, Option(help="Columns to leave out, comma-separated.")]
+Person = Annotated[
+    str | None, Option(help="Columns that say whose row it is, comma-separated, if people have several rows.")
+]
 Confidence = Annotated[float, Option(min=0.5, max=0.9999, help="Confidence level.")]
 Separator = Annotated[str | None, Option(help="CSV delimiter.", show_default="detected")]
 Encoding = Annotated[str | None, Option(help="CSV encoding, such as latin-1.", show_default="UTF-8")]

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, certify
-from fairbits.certificate.certification import CodedRows
+from fairbits.certificate.certification import CodedRows, person_numbers
 from fairbits.certificate.deviations import HOEFFDING
 from fairbits.certificate.released_code import binary_digits, encode_rows
 from fairbits.encoding import SeenRows, row_hashes, take_rows
@@ -117,8 +117,12 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     calibration_fraction: float = setting(0.3, above=0, below=1)
     random_state: Any = None
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Self:
-        """Train the path on one part of the rows and certify it on the rest; sensitive features are required."""
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any, person: Any = None) -> Self:
+        """Train the path on one part of the rows and certify it on the rest; sensitive features are required.
+
+        `person` has one identifier per row, where people have several rows: all rows of a person are in the same part,
+        and count once.
+        """
         check_settings(self)
         if self.max_disparity is None and self.max_information is None:
             raise InputError("There is no limit to certify.", remedy="Set max_disparity or max_information.")
@@ -131,17 +135,18 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         *front, (_, method) = template.steps if isinstance(template, Pipeline) else [("method", template)]
         if getattr(method, "prediction", "expected") != "expected":
             raise InputError("A certified class must be deterministic.", remedy="Use prediction='expected'.")
-        rows = train_test_split(np.arange(len(y)), test_size=self.calibration_fraction, random_state=self.random_state)
+        rows = split_rows(len(y), self.calibration_fraction, self.random_state, person)
         (X_train, X_held), (y_train, y_held), (s_train, s_held) = (
             [take_rows(part, r) for r in rows] for part in (X, np.asarray(y), sensitive_features)
         )
+        who = None if person is None else take_rows(person, rows[1])
         front = [(name, clone(step)) for name, step in front]
         Z_train, models = self._train(front, method, X_train, y_train, s_train, len(y_held))
         Z_held, Z_later = encode_rows(front, X_held, s_held), encode_rows(front, X_train, s_train)
         whole = isinstance(template, Pipeline)
         self.candidates_ = [Pipeline([*front, ("method", model)]) if whole else model for model in models]
-        chosen = self._test(models, Z_held, y_held, s_held)
-        certificate = certify(chosen, Z_held, sensitive_features=s_held, confidence=self.confidence)
+        chosen = self._test(models, Z_held, y_held, s_held, who)
+        certificate = certify(chosen, Z_held, sensitive_features=s_held, confidence=self.confidence, person=who)
         self.certificate_ = replace(certificate, promise=self._promise(chosen.is_hard))
         for concern in chosen.concerns(Z_train, y_train, s_train):
             warnings.warn(concern, stacklevel=2)
@@ -184,11 +189,11 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             ]
         return [models[i] for i in np.argsort(np.mean(excess, 1), kind="stable")]
 
-    def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any) -> Any:
+    def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any, person: Any = None) -> Any:
         """Certify in order up to the first failure and return the best that passed."""
         rows, passed, name = [], [], method_path(models[0])
         for model in models:
-            claims = self._claims(model, X, s)
+            claims = self._claims(model, X, s, person=person)
             worst = max(claims, key=lambda claim: claim.excess)
             bounds = {f"{c.of}_{c.kind}": c.bound for c in claims}
             rows.append({name: getattr(model, name), **bounds, "passed": worst.excess <= 0, "log_loss": np.nan})
@@ -202,9 +207,9 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             raise NotCertifiedError(worst, self.confidence)
         return passed[int(self.path_.log_loss.argmin())]
 
-    def _claims(self, model: Any, X: Any, s: Any, theorem: str = "shortest") -> list[_Claim]:
+    def _claims(self, model: Any, X: Any, s: Any, theorem: str = "shortest", person: Any = None) -> list[_Claim]:
         """Return what must be within its limit for a model to pass: the code, and a class that is no function of it."""
-        proof = partial(certify, sensitive_features=s, confidence=self.confidence, theorem=theorem)
+        proof = partial(certify, sensitive_features=s, confidence=self.confidence, theorem=theorem, person=person)
         found = {"code": proof(model, X)}
         if not model.is_hard:
             number = np.searchsorted(model.classes_, model.predict(X))
@@ -227,6 +232,15 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             what = "the code" if hard else "one draw of the code, or the predicted class,"
             parts.append(f"{what} reveals at most {self.max_information:g} bits about the groups")
         return f"{'; and '.join(parts)}."
+
+
+def split_rows(n: int, share: float, random_state: Any, person: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Set a share of n rows apart, at random; with identifiers of people, a share of the people with all their rows."""
+    if person is None:
+        kept, held = train_test_split(np.arange(n), test_size=share, random_state=random_state)
+        return kept, held
+    split = GroupShuffleSplit(1, test_size=share, random_state=random_state)
+    return next(split.split(np.arange(n), groups=person_numbers(person, n)))
 
 
 def method_path(method: Any) -> str:

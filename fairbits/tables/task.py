@@ -1,5 +1,6 @@
 """From a table and the names of some columns to a learning task, with a note on every decision."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ FEWEST_OF_A_CLASS = 20
 FEWEST_OF_A_GROUP = 30  # so that every part of the rows has some
 MOST_NUMBERS = 10  # a sensitive column with more distinct numbers is cut into intervals
 UNKNOWN = "(missing)"
+IDENTIFIES = re.compile(r"(^|[_\W])(id|uuid|ssn|person|patient|customer|client|user|member|employee)$", re.IGNORECASE)
 MERGE = "Merge it with another, or leave its rows out."
 
 
@@ -38,6 +40,11 @@ class Task:
     group_sizes: dict[str, int]
     bins: dict[str, list[float]]
     notes: list[str]
+    person: pd.DataFrame | None = None  # what identifies a person, where people have several rows
+
+    def people(self, rows: np.ndarray) -> pd.DataFrame | None:
+        """Return who some rows are about; None if each row is another person."""
+        return None if self.person is None else self.person.iloc[rows]
 
     def part(self, rows: np.ndarray) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
         """Return inputs, labels and sensitive columns of some rows."""
@@ -45,20 +52,28 @@ class Task:
 
 
 def make_task(
-    table: pd.DataFrame, label: str, sensitive: Sequence[str], *, drop: Sequence[str] = (), n_bins: int = 4
+    table: pd.DataFrame,
+    label: str,
+    sensitive: Sequence[str],
+    *,
+    drop: Sequence[str] = (),
+    n_bins: int = 4,
+    person: Sequence[str] = (),
 ) -> Task:
-    """Separate the label, the sensitive columns and the rest.
+    """Separate the label, the sensitive columns, what identifies a `person` and the rest.
 
     Rows without a label are left out; a missing sensitive value is a group of its own.
     """
-    check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *drop])
+    check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *drop, *person])
+    if twice := {label, *sensitive} & set(person):
+        raise InputError(f"{min(twice)!r} identifies people and is the label or sensitive at once.")
     if not sensitive:
         raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")
     if label in sensitive:
         raise InputError(f"{label!r} is the label and sensitive at once: no code can predict it and hide it.")
     if len(set(sensitive)) < len(sensitive):
         raise InputError("A sensitive column is named twice.")
-    whole, labelled = table.drop(columns=[label, *sensitive, *drop]), table[label].notna()
+    whole, labelled = table.drop(columns=list({label, *sensitive, *drop, *person})), table[label].notna()
     table = table[labelled].reset_index(drop=True)
     if len(table) < FEWEST_ROWS:
         raise InputError(f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed.")
@@ -74,7 +89,24 @@ def make_task(
     kept, left_out = without_identifiers(whole)
     notes = [f"{(~labelled).sum()} rows without a label were left out."] * (not labelled.all())
     X = table.loc[known, list(kept.columns)].reset_index(drop=True)
-    return Task(X, y[known], s, label, groups, sizes, bins, [*notes, *cut, *split, *left_out])
+    who = table.loc[known, list(person)].reset_index(drop=True) if person else None
+    asks = _repeated_identifiers(X)
+    if who is not None:
+        asks = [f"Rows with the same {', '.join(person)} are one person: {len(who.drop_duplicates()):,} people."]
+    return Task(X, y[known], s, label, groups, sizes, bins, [*notes, *cut, *split, *left_out, *asks], who)
+
+
+def _repeated_identifiers(X: pd.DataFrame) -> list[str]:
+    """Return notes on columns whose names and values look as if they identified people with several rows."""
+    found = []
+    for name in X:
+        values = X[name].nunique()
+        if IDENTIFIES.search(str(name)) and len(X) / 50 < values < len(X):
+            said = (
+                f"{name} has {values:,} values in {len(X):,} rows. Rows of one person are not independent: if it says"
+            )
+            found.append(f"{said} whose row it is, pass --person {name}.")
+    return found
 
 
 def without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

@@ -15,19 +15,19 @@ import torch
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from fairbits.auditing.auditor import Audit, column_leakage
 from fairbits.auditing.probes import score_intervals
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
+from fairbits.certificate.certification import one_row_each
 from fairbits.certificate.released_code import encode_rows, fitted_code
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
-from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError, method_path
+from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError, method_path, split_rows
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.diagnostics import held_out_scores
 from fairbits.estimators.fitting import watch_epochs
@@ -147,8 +147,9 @@ def fit_task(
             yield
         on_step(place, len(STEPS), name, 1.0)
 
-    rows, test = train_test_split(np.arange(len(task.y)), test_size=TEST_FRACTION, random_state=SEED)
-    train, held = train_test_split(rows, test_size=CALIBRATION_FRACTION, random_state=SEED)
+    rows, test = split_rows(len(task.y), TEST_FRACTION, SEED, task.person)
+    train, held = (rows[part] for part in split_rows(len(rows), CALIBRATION_FRACTION, SEED, task.people(rows)))
+    test = test[one_row_each(task.people(test), len(test), SEED)]  # so that the rows of the audit are independent
     _check_parts(task, {"training": train, "calibration": held, "test": test})
     method = options.pipeline(task.groups)
     with warnings.catch_warnings(record=True) as caught, step("training"):
@@ -221,7 +222,7 @@ def _fit_limits(
     )
     X, y, s = task.part(rows)
     try:
-        model.fit(X, y, sensitive_features=s)
+        model.fit(X, y, sensitive_features=s, person=task.people(rows))
         best, certificate, refusal = model.estimator_, model.certificate_, None
     except NotCertifiedError as error:
         best, refusal = model.candidates_[0], worded(error)
@@ -247,7 +248,7 @@ def _fit_gamma(
 
 def _certified(task: Task, model: Pipeline, held: np.ndarray, options: FitOptions) -> Certificate:
     X, _, s = task.part(held)
-    return certify(model, X, sensitive_features=s, confidence=options.confidence)
+    return certify(model, X, sensitive_features=s, confidence=options.confidence, person=task.people(held))
 
 
 def alternatives(

@@ -13,7 +13,7 @@ import torch
 
 from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
-from fairbits.certificate.certification import CodedRows, check_fresh
+from fairbits.certificate.certification import CodedRows, check_fresh, one_row_each
 from fairbits.certificate.group_sums import MAX_BITS
 from fairbits.certificate.released_code import binary_digits
 from fairbits.encoding.columns import label as text_of
@@ -98,26 +98,36 @@ class Recertified:
         return "\n".join([said["numbers"], "", said[self.verdict], *table, *[""] * bool(self.notes), *self.notes])
 
 
-def recertify(model: FittedModel, table: TableFile, *, confidence: float = 0.95, draws: int = 1) -> Recertified:
+def recertify(
+    model: FittedModel, table: TableFile, *, confidence: float = 0.95, draws: int = 1, person: Sequence[str] = ()
+) -> Recertified:
     """Certify the code of a model on the rows of a table, which must not have been used in its fit."""
     model.need_code()
     new, limit = new_rows(model, table), model.limit
+    who = _people(table, person, new.known)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         check_fresh(model.method, new.X)
         theta = torch.from_numpy(np.asarray(model.method.code_probabilities(new.X), dtype=np.float64))
         coded = CodedRows(theta, model.groups, hard=model.is_hard)
-        certificate = certify(coded, sensitive_features=new.s, confidence=confidence, draws=draws)
+        certificate = certify(coded, sensitive_features=new.s, confidence=confidence, draws=draws, person=who)
     used = [w for w in caught if issubclass(w.category, TrainingRowsWarning)]
     notes = [worded(w.message) for w in caught if w not in used and isinstance(w.message, InputWarning)]
     seen, promised = bool(used) or new.fitted, limit is not None and limit.promised
-    compared = [] if seen or limit is None or limit.draws != draws else _compare(model, limit, new, theta, certificate)
+    compared = (
+        [] if seen or limit is None or limit.draws != draws else _compare(model, limit, new, theta, certificate, who)
+    )
     verdict = NOT_FRESH if seen else _verdict(compared)
     return Recertified(certificate, verdict, compared, promised, len(new.X), [*new.notes, *notes])
 
 
 def _compare(
-    model: FittedModel, limit: Limit, new: NewRows, theta: torch.Tensor, certificate: Certificate
+    model: FittedModel,
+    limit: Limit,
+    new: NewRows,
+    theta: torch.Tensor,
+    certificate: Certificate,
+    who: pd.DataFrame | None,
 ) -> list[Compared]:
     """Compare every earlier limit with what the new rows prove; all lower bounds hold together at the confidence."""
     method = model.method
@@ -126,15 +136,15 @@ def _compare(
         classes = method.classes_
         digits = torch.from_numpy(binary_digits(np.searchsorted(classes, method.predict(new.X)), len(classes)))
         coded = CodedRows(digits, model.groups, hard=True)
-        answer = certify(coded, sensitive_features=new.s, confidence=certificate.confidence)
+        answer = certify(coded, sensitive_features=new.s, confidence=certificate.confidence, person=who)
         things.append(("class", digits, Release(), answer))
     titles, numbers = model.groups.titles_, model.groups.transform(new.s)
     kinds = bool(limit.total_variation) + (limit.information is not None)
     delta = (1 - certificate.confidence) / max(len(things) * len(titles) * kinds, 1)
-    found = []
+    found, rows = [], one_row_each(who, len(theta))
     for of, law, release, bounds in things:
         for title, names, column in zip(titles, model.groups.names_, numbers.T, strict=True):
-            below = proved_gap(law, column, len(names), delta, release=release)
+            below = proved_gap(law[rows], column[rows], len(names), delta, release=release)
             above = next(b for b in bounds.bounds if b.column == title)
             limits = {"total_variation": limit.total_variation.get(title), "information": limit.information}
             for what, said in limits.items():
@@ -142,6 +152,14 @@ def _compare(
                     name = "disparity" if what == "total_variation" else what
                     found.append(Compared(title, of, name, said, getattr(below, what), getattr(above, what)))
     return found
+
+
+def _people(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.DataFrame | None:
+    """Return what identifies the people of some rows of a table; None if each row is another person."""
+    if not names:
+        return None
+    table.check_columns(names)
+    return table.read(names).frame.loc[known].reset_index(drop=True)
 
 
 def _searched(model: FittedModel, theta: torch.Tensor, draws: int) -> Release:
@@ -160,16 +178,17 @@ def _verdict(compared: list[Compared]) -> str:
 
 
 def audit_model(
-    model: FittedModel, table: TableFile, *, label: str | None = None, **options: Any
+    model: FittedModel, table: TableFile, *, label: str | None = None, person: Sequence[str] = (), **options: Any
 ) -> tuple[list[Audit], list[str]]:
     """Audit a model on the rows of a table, for the sensitive columns it protects; return also notes."""
     new = new_rows(model, table)
-    X, y, s = new.X, None, new.s
+    X, y, s, who = new.X, None, new.s, _people(table, person, new.known)
     if label is not None:
         labels = _labels(model, table, label)[new.known]
         has = labels.notna().to_numpy()
         X, y, s = X[has], labels[has].to_numpy(model.method.classes_.dtype), s[has]
-    found, _ = audit_in_words(model.method, X, y, sensitive_features=s, **options)
+        who = None if who is None else who[has]
+    found, _ = audit_in_words(model.method, X, y, sensitive_features=s, person=who, **options)
     return [found], [*new.notes, *[WORDS["audits"]["not_fresh"]] * new.fitted]
 
 
@@ -192,6 +211,7 @@ def audit_table(
     label: str | None = None,
     columns: Sequence[str] = (),
     drop: Sequence[str] = (),
+    person: Sequence[str] = (),
     **options: Any,
 ) -> tuple[list[Audit], list[str]]:
     """Audit what the columns of a table reveal about its sensitive ones: all but `label` and `drop`, or `columns`.
@@ -202,7 +222,7 @@ def audit_table(
     table.check_columns([*sensitive, *([] if label is None else [label]), *drop])
     chosen = {pattern: fnmatch.filter(table.names, pattern) for pattern in columns or ["*"]}
     table.check_columns([pattern for pattern, found in chosen.items() if not found])
-    out = {*sensitive, *drop, label}
+    out = {*sensitive, *drop, *person, label}
     taken = [name for name in table.names if name not in out and any(name in found for found in chosen.values())]
     if not taken:
         raise InputError("Nothing is left to audit: every column is sensitive, the label or dropped.")
@@ -219,7 +239,8 @@ def audit_table(
     hint = [WORDS["audits"]["bits"]] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
     Z, filled = _filled(Z)
     parts = [s] if groups == "intersection" or s.shape[1] == 1 else [s[[name]] for name in s.columns]
-    found = [audit_in_words(Z, sensitive_features=part, **options)[0] for part in parts]
+    who = _people(table, person, known)
+    found = [audit_in_words(Z, sensitive_features=part, person=who, **options)[0] for part in parts]
     return found, [audited, *read.notes, *notes, *said, *filled, *hint]
 
 
