@@ -32,6 +32,9 @@ def certify(
     levels: Annotated[str | None, Option(help="The decision column has scores, released in levels cut here.")] = None,
     label: Annotated[str | None, Option(help="Certify decisions within each label, too.")] = None,
     person: terminal.Person = None,
+    beside: Annotated[
+        str | None, Option(help="Other models, comma-separated, whose codes of these people the recipient has as well.")
+    ] = None,
     confidence: terminal.Confidence = 0.95,
     draws: Annotated[int, Option(min=1, max=16, help="Random codes: how many of a person a recipient gets.")] = 1,
     separator: terminal.Separator = None,
@@ -61,9 +64,11 @@ def certify(
     with file_errors(table):
         fitted = open_model(model)
         fitted.check_sensitive(terminal.names(sensitive))
+        others = [open_model(Path(name)) for name in terminal.names(beside)]
         rows = TableFile(table, **read)
+    known: dict[str, Any] = {"person": terminal.names(person), "beside": others}
     with terminal.waiting("certifying"):
-        found = recertify(fitted, rows, confidence=confidence, draws=draws, person=terminal.names(person))
+        found = recertify(fitted, rows, confidence=confidence, draws=draws, **known)
     print(json.dumps(found.to_dict(), default=str) if as_json else found)
     code = {CONTRADICTED: terminal.CONTRADICTED, NOT_FRESH: terminal.NOT_CERTIFIED}.get(found.verdict)
     if code is not None:

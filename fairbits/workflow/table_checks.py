@@ -99,10 +99,20 @@ class Recertified:
 
 
 def recertify(
-    model: FittedModel, table: TableFile, *, confidence: float = 0.95, draws: int = 1, person: Sequence[str] = ()
+    model: FittedModel,
+    table: TableFile,
+    *,
+    confidence: float = 0.95,
+    draws: int = 1,
+    person: Sequence[str] = (),
+    beside: Sequence[FittedModel] = (),
 ) -> Recertified:
-    """Certify the code of a model on the rows of a table, which must not have been used in its fit."""
-    model.need_code()
+    """Certify the code of a model on the rows of a table, which must not have been used in its fit.
+
+    `beside` are other models whose codes of the same people the recipient has as well.
+    """
+    for one in (model, *beside):
+        one.need_code()
     new, limit = new_rows(model, table), model.limit
     who = _people(table, person, new.known)
     with warnings.catch_warnings(record=True) as caught:
@@ -110,13 +120,15 @@ def recertify(
         check_fresh(model.method, new.X)
         theta = torch.from_numpy(np.asarray(model.method.code_probabilities(new.X), dtype=np.float64))
         coded = CodedRows(theta, model.groups, hard=model.is_hard)
-        certificate = certify(coded, sensitive_features=new.s, confidence=confidence, draws=draws, person=who)
+        others = [_other_code(other, table, new.known) for other in beside]
+        known: dict[str, Any] = {"confidence": confidence, "draws": draws, "person": who, "beside": others}
+        certificate = certify(coded, sensitive_features=new.s, **known)
     used = [w for w in caught if issubclass(w.category, TrainingRowsWarning)]
     notes = [worded(w.message) for w in caught if w not in used and isinstance(w.message, InputWarning)]
     seen, promised = bool(used) or new.fitted, limit is not None and limit.promised
-    compared = (
-        [] if seen or limit is None or limit.draws != draws else _compare(model, limit, new, theta, certificate, who)
-    )
+    compared = []
+    if not seen and not beside and limit is not None and limit.draws == draws:
+        compared = _compare(model, limit, new, theta, certificate, who)
     verdict = NOT_FRESH if seen else _verdict(compared)
     return Recertified(certificate, verdict, compared, promised, len(new.X), [*new.notes, *notes])
 
@@ -152,6 +164,15 @@ def _compare(
                     name = "disparity" if what == "total_variation" else what
                     found.append(Compared(title, of, name, said, getattr(below, what), getattr(above, what)))
     return found
+
+
+def _other_code(model: FittedModel, table: TableFile, known: np.ndarray) -> CodedRows:
+    """Return the code of another model for the same rows of a table."""
+    new = new_rows(model, table)
+    if not np.array_equal(new.known, known):
+        raise InputError("The models know the groups of different rows.", remedy="Use rows of groups that both know.")
+    check_fresh(model.method, new.X)
+    return CodedRows(np.asarray(model.method.code_probabilities(new.X)), model.groups, hard=model.is_hard)
 
 
 def _people(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.DataFrame | None:

@@ -136,6 +136,19 @@ def test_the_inner_folder_knows_its_record(place, fairbits):
     assert fairbits("certify", "m/model", "told.csv").code == 4
 
 
+def test_two_models_are_certified_as_one_code(place, fairbits):
+    shutil.copytree("m", "old")
+    population(1500, 5).to_csv("new.csv", index=False)
+    alone, both = (
+        json.loads(fairbits("certify", "m", "new.csv", "--json", *more).out) for more in ([], ["--beside", "old"])
+    )
+    assert both["certificate"]["beside"] == 1
+    assert both["certificate"]["total_variation"] > alone["certificate"]["total_variation"]
+    assert both["verdict"] == "nothing to compare with"
+    ended = fairbits("certify", "m", "new.csv", "--beside", "absent")
+    assert (ended.code, "absent" in ended.err) == (1, True)
+
+
 @pytest.fixture
 def decisions(tmp_path, monkeypatch):
     """A table of decisions: 3,000 people with one row each, or 1,500 with two."""
