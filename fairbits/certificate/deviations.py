@@ -33,7 +33,7 @@ def hoeffding_deviation(rows: np.ndarray, share: float, delta: float) -> float:
     """
     if (rows == 0).any():
         return math.inf
-    return share * math.sqrt(np.sum(1 / rows) * math.log(1 / delta) / 2)
+    return float(share) * math.sqrt(float(np.sum(1 / rows)) * math.log(1 / delta) / 2)
 
 
 def normal_deviation(n: int, other: int, delta: float) -> float:
