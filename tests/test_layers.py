@@ -15,7 +15,7 @@ import fairbits
 PACKAGE = Path(fairbits.__file__).parent
 LAYERS = [
     {"errors"},
-    {"storage", "settings"},
+    {"storage", "settings", "rounding"},
     {"information", "metrics", "datasets", "encoding"},
     {"certificate", "nn"},
     {"training"},

@@ -17,11 +17,12 @@ from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
 from fairbits.errors import InputError
 from fairbits.estimators.diagnostics import held_out_scores, worse_than_unmitigated
 from fairbits.information import information_sandwich, neuronwise_information, share_entropy
+from fairbits.rounding import percent
 
 MOST_CATEGORIES = 256
 REPEATS = 2  # rows per distinct value from which a representation is counted as a code
 PROBES_TITLE = (
-    "Probes that try to recover S ({:.0%} intervals; 'permuted': 95% of the AUCs with permuted groups are below; "
+    "Probes that try to recover S ({} intervals; 'permuted': 95% of the AUCs with permuted groups are below; "
     "'shuffled': AUC after training on shuffled groups)"
 )
 PROBE = (
@@ -89,14 +90,14 @@ class Audit:
                 bits = " ".join(f"{value:.4f}" for value in leak.each_bit)
                 lines.append(f"  each bit alone: {bits}; sum {leak.total:.4f}, which bounds nothing")
         lines += [str(self.certificate)] if self.certificate else []
-        lines += [PROBES_TITLE.format(self.confidence)] if self.probes else []
+        lines += [PROBES_TITLE.format(percent(self.confidence))] if self.probes else []
         lines += [PROBE.format(**vars(p)) for p in self.probes]
         for a in self.adversaries:
             found = f"No probe beats chance ({a.chance:.4f}) at guessing {a.column}"
             if a.reached > a.chance:
                 found = f"The probe {a.by} guesses {a.column} with a balanced accuracy of at least {a.reached:.4f}"
             most = "nothing is certified" if a.at_most is None else f"no attack can exceed {a.at_most:.4f}"
-            lines.append(f"{found}; {most} ({self.confidence:.0%} confidence each).")
+            lines.append(f"{found}; {most} ({percent(self.confidence)} confidence each).")
         lines += [f"Not available, {name}: {reason}" for name, reason in self.unavailable.items()]
         return "\n".join([*lines, *(f"Warning: {text}" for text in self.concerns)])
 

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from fairbits.certificate.deviations import HOEFFDING
 from fairbits.errors import InputError
+from fairbits.rounding import at_most, percent
 
 Bound = Annotated[float, Field(ge=0, le=1)]
 RANDOM_DOES_NOT_COVER = (
@@ -101,17 +102,17 @@ class Certificate:
         """What is guaranteed, in words."""
         if self.promise is not None:
             return (
-                f"Guaranteed with probability {self.confidence:g} over the calibration rows: {self.promise} The "
+                f"Guaranteed at {percent(self.confidence)} confidence: {self.promise} The "
                 "numbers above are estimates for the chosen model, not part of the guarantee."
             )
         each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
         who = "Rows of the same person count once" if self.by_person else "Each row is taken for another person"
         kind = ", disparity and balanced accuracy by a normal approximation" if self.asymptotic else ""
         return (
-            f"With probability {self.confidence:g} over the calibration rows: for anyone who receives "
-            f"{self.release_words}, the rates of any decision made from it differ between two groups by at most the "
-            "stated disparity (total variation), and nobody can guess the group with a balanced accuracy above the one "
-            f"stated. {each}{kind}. {who}. The leakage is at {self.prior}."
+            f"At {percent(self.confidence)} confidence, in the population that the calibration rows come from: for "
+            f"anyone who receives {self.release_words}, the rates of any decision made from it alone differ between "
+            "two groups by at most the stated disparity (total variation), and nobody can guess the group from it "
+            f"alone with a balanced accuracy above the one stated. {each}{kind}. {who}. The leakage is at {self.prior}."
         )
 
     @property
@@ -129,14 +130,14 @@ class Certificate:
         return {**asdict(self), **{name: getattr(self, name) for name in derived}}
 
     def __str__(self) -> str:
-        lines = [f"Certificate, confidence {self.confidence:g}"]
+        lines = [f"Certificate, {percent(self.confidence)} confidence"]
         most = "" if self.exact else "at most "
         for b in self.bounds:
             where = b.column if b.label is None else f"{b.column} among label {b.label!r}"
             lines.append(
-                f"  {where}: disparity <= {b.total_variation:.4f} (these rows show {most}"
-                f"{b.estimated_total_variation:.4f}), balanced accuracy <= {b.balanced_accuracy:.4f}, "
-                f"leakage <= {b.information:.4f} bits; "
+                f"  {where}: disparity <= {at_most(b.total_variation, 4)} (these rows show {most}"
+                f"{b.estimated_total_variation:.4f}), balanced accuracy <= {at_most(b.balanced_accuracy, 4)}, "
+                f"leakage <= {at_most(b.information, 4)} bits; "
                 "rows: " + ", ".join(f"{group} {n}" for group, n in b.rows.items()) + f"; theorem: {b.theorem}"
             )
         return "\n".join([*lines, f"  {self.covers}", "  Not covered: " + "; ".join(self.does_not_cover) + "."])

@@ -28,6 +28,7 @@ from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import said_elsewhere
 from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.rounding import at_most
 from fairbits.settings import check_settings, setting
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
@@ -72,7 +73,7 @@ class NotCertifiedError(InputError):
         super().__init__(
             f"No model could be certified to a {quantity} of at most {claim.limit:g} at confidence {confidence:g}: the "
             f"{claim.of} of the safest one has a measured {quantity} of {claim.estimate:.4f}, but {claim.rows:,} "
-            f"calibration rows can only guarantee {math.ceil(claim.bound * 1e4) / 1e4:.4f}.",
+            f"calibration rows can only guarantee {at_most(claim.bound, 4)}.",
             remedy=remedy,
         )
 
@@ -224,10 +225,11 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         ]
 
     def _promise(self, hard: bool) -> str:
-        what, parts = "the code" if hard else "one draw of the code, or from the predicted class,", []
+        what, parts = "the code alone" if hard else "one draw of the code, or from the predicted class, alone,", []
         if self.max_disparity is not None:
             rates = f"the rates of any decision made from {what}"
-            parts.append(f"{rates} differ between two groups by at most {self.max_disparity:g}")
+            where = "in the population that the rows come from"
+            parts.append(f"{rates} differ between two groups by at most {self.max_disparity:g}, {where}")
         if self.max_information is not None:
             what = "the code" if hard else "one draw of the code, or the predicted class,"
             parts.append(f"{what} reveals at most {self.max_information:g} bits about the groups")

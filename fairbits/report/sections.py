@@ -8,7 +8,8 @@ import pandas as pd
 from fairbits.report import charts as draw
 from fairbits.report import wording
 from fairbits.report.page import Chart, Key, Section
-from fairbits.report.wording import TEXTS, Record, Table, at_least, at_most, interval, is_hard, kind, known_as, listed
+from fairbits.report.wording import TEXTS, Record, Table, in_percent, interval, is_hard, kind, known_as, listed
+from fairbits.rounding import at_least, at_most
 
 MOST_LISTED = 6  # groups in a line
 OWN, WHOLE = "fairbits", "whole code"
@@ -158,7 +159,7 @@ def attacks(record: Record) -> Section:
     tables = [wording.bound_table(f"Upper bounds from the {rows} rows", c, *more) for rows, c, more in proved if c]
     covered = (texts["covered"],) if len({probe["view"] for probe in audit["probes"]}) > 1 else ()
     absent = (f"Not available, {name}: {reason}" for name, reason in (audit.get("unavailable") or {}).items())
-    notes = (*covered, texts["statistics"].format(**audit), *absent)
+    notes = (*covered, texts["statistics"].format(**in_percent(audit)), *absent)
     return section("attacks", charts=charts, tables=tuple(tables), notes=notes)
 
 

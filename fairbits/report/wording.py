@@ -1,11 +1,12 @@
 """A record in words and tables: verdict, price, attacks, the summary of the command line and the model card."""
 
-import math
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from fairbits.rounding import at_least, at_most, percent
 
 Record = dict[str, Any]
 
@@ -56,22 +57,9 @@ def kind(record: Record) -> str:
     return "hard" if is_hard(record) else "random"
 
 
-def at_most(bound: float, digits: int = 3) -> str:
-    """Return an upper bound as text, rounded up.
-
-    >>> at_most(0.0492), at_most(0.2)
-    ('0.050', '0.200')
-    """
-    return f"{math.ceil(round(bound * 10**digits, 6)) / 10**digits:.{digits}f}"
-
-
-def at_least(bound: float, digits: int = 3) -> str:
-    """Return a lower bound as text, rounded down.
-
-    >>> at_least(0.0499)
-    '0.049'
-    """
-    return f"{math.floor(round(bound * 10**digits, 6)) / 10**digits:.{digits}f}"
+def in_percent(record: Record) -> Record:
+    """Return a record with its confidence as text."""
+    return {**record, "confidence": percent(record["confidence"])}
 
 
 def interval(low: float, high: float) -> str:
@@ -112,9 +100,9 @@ def verdict(record: Record) -> str:
     if fitted and record["asked"]["gamma"] is None:
         both = None not in (record["asked"]["max_disparity"], record["asked"]["max_information"])
         words = {"leakage": at_most(certificate["information"], 4), "limits": "limits are" if both else "limit is"}
-        return texts["certified"].format(**certificate, **words, disparity=disparity)
+        return texts["certified"].format(**in_percent(certificate), **words, disparity=disparity)
     start, release = (texts["fixed"], release) if fitted else (start, certificate["release_words"])
-    proved = texts["proved"].format(confidence=certificate["confidence"], release=release, disparity=disparity)
+    proved = texts["proved"].format(confidence=percent(certificate["confidence"]), release=release, disparity=disparity)
     return f"{start} {proved}"
 
 
@@ -125,7 +113,7 @@ def price(record: Record) -> str:
     words = {
         "label": record["task"]["label"],
         "release": TEXTS["release"][kind(record)],
-        "accuracy": _with_interval(audit, task, f"{of}accuracy", f"{audit['confidence']:.0%} interval "),
+        "accuracy": _with_interval(audit, task, f"{of}accuracy", f"{percent(audit['confidence'])} interval "),
         "auc": _with_interval(audit, task, f"{of}auc"),
         "plain": others["unprotected"],
     }
@@ -149,7 +137,7 @@ def adversaries(record: Record) -> list[str]:
     lines, texts = [], TEXTS["adversary"]
     for found in record["audit"]["adversaries"]:
         text = texts["found" if found["reached"] > found["chance"] else "none"]
-        sure = f"{record['audit']['confidence']:.0%} confidence"
+        sure = f"{percent(record['audit']['confidence'])} confidence"
         words = {"by": known_as(found["by"]), "least": at_least(found["reached"]), "chance": found["chance"]}
         if found["at_most"] is not None:
             text, sure, words["most"] = text + texts["bound"], f"{sure} each", at_most(found["at_most"])
@@ -183,7 +171,7 @@ def bound_table(heading: str, certificate: dict[str, Any], *notes: str) -> Table
         column = b["column"] if b["label"] is None else f"{b['column']}, among rows with label {b['label']}"
         limits = (at_most(b["total_variation"]), at_most(b["balanced_accuracy"]), at_most(b["information"], 4))
         rows.append((column, *limits, f"{sum(b['rows'].values()):,}", f"{min(b['rows'].values()):,}"))
-    heading = f"{heading} ({certificate['confidence']:.0%} confidence)"
+    heading = f"{heading} ({percent(certificate['confidence'])} confidence)"
     return Table("bounds", heading, TEXTS["bounds"]["head"], tuple(rows), (*notes, certificate["covers"]))
 
 
@@ -198,7 +186,7 @@ def _score_table(record: Record) -> Table:
         (name, *(_with_interval(found, found["scores"], of + field) for field in scores))
         for name, (found, of) in models.items()
     )
-    notes = tuple(note.format(**audit) for note in TEXTS["card"]["notes"])
+    notes = tuple(note.format(**in_percent(audit)) for note in TEXTS["card"]["notes"])
     return Table("scores", "Scores on the test rows", ("", *scores.values()), rows, notes)
 
 

@@ -1,6 +1,5 @@
 """What a table of somebody's decisions shows and proves about sensitive columns; needs no torch."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -10,6 +9,7 @@ import pandas as pd
 
 from fairbits.certificate import Certificate, certify, group_rates, selection_ratio
 from fairbits.errors import InputError
+from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.table_file import TableFile
 from fairbits.tables.task import sensitive_groups, split_groups
 
@@ -44,22 +44,22 @@ class CertifiedDecisions:
         return {**vars(self), "certificate": self.certificate.to_dict(), "rates": rates, "ratios": ratios}
 
     def __str__(self) -> str:
-        proof, percent = self.certificate, f"{100 * self.certificate.confidence:.4g} % confidence"
+        proof, sure = self.certificate, f"{percent(self.certificate.confidence)} confidence"
         who = "Rows of the same person count once." if proof.by_person else "Each row is taken for another person."
-        lines = [f"{self.decision!r}: what these rows prove about the population they come from, at {percent}.", who]
+        lines = [f"{self.decision!r}: what these rows prove about the population they come from, at {sure}.", who]
         for bound in proof.bounds:
             among = "" if bound.label is None else f", among people with label {bound.label}"
             lines.append(
-                f"  {bound.column}{among}: rates of two groups differ by at most {_up(bound.total_variation)} "
+                f"  {bound.column}{among}: rates of two groups differ by at most {at_most(bound.total_variation, 4)} "
                 f"(these rows: {bound.estimated_total_variation:.4f}; {bound.theorem})"
             )
         for ratio in self.ratios:
             lines.append(
                 f"  {ratio.column}: the ratio of two groups' rates of {self.positive!r} is at least "
-                f"{_down(ratio.at_least)} (these rows: {ratio.shown:.4f})"
+                f"{at_least(ratio.at_least, 4)} (these rows: {ratio.shown:.4f})"
             )
         if self.rates is not None:
-            lines += ["", f"Rates of {self.positive!r}, each with its own interval at {percent}:", *self._table()]
+            lines += ["", f"Rates of {self.positive!r}, each with its own interval at {sure}:", *self._table()]
         lines += ["", "Each number holds on its own. Not covered: " + "; ".join(proof.does_not_cover) + "."]
         return "\n".join([*lines, *self.notes])
 
@@ -83,7 +83,7 @@ def certify_decisions(
     levels: Sequence[float] | None = None,
     confidence: float = 0.95,
 ) -> CertifiedDecisions:
-    """Certify a column of decisions or scores: how much it tells about sensitive columns, for every recipient of it."""
+    """Certify a column of decisions or scores: what it reveals about sensitive columns, to every recipient."""
     used = [decision, *sensitive, *([] if label is None else [label]), *person]
     if len(set(used)) < len(used):
         raise InputError("The decision, the label, the sensitive columns and the person must be different columns.")
@@ -128,11 +128,3 @@ def certify_decisions(
 def _plain(column: pd.Series) -> np.ndarray:
     """Return numbers as they are, and anything else as texts."""
     return column.to_numpy() if column.dtype.kind in "biuf" else column.astype(str).to_numpy()
-
-
-def _up(value: float) -> str:
-    return f"{math.ceil(value * 1e4 - 1e-9) / 1e4:.4f}"
-
-
-def _down(value: float) -> str:
-    return f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"

@@ -19,6 +19,7 @@ from fairbits.certificate.released_code import binary_digits
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning
+from fairbits.rounding import at_most, percent
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
 from fairbits.tables.task import numbers_or_days, sensitive_groups, split_groups, without_identifiers
@@ -91,7 +92,14 @@ class Recertified:
 
     def __str__(self) -> str:
         limit = "the certified limit" if self.promised else "the bound from its fit"
-        known = {"found": self, "limit": limit, "confidence": f"{self.certificate.confidence:.0%} confidence"}
+        proof = self.certificate
+        shown = (proof.total_variation, 3), (proof.balanced_accuracy, 3), (proof.information, 4)
+        known = {
+            "found": self,
+            "limit": limit,
+            "bounds": [at_most(*bound) for bound in shown],
+            "confidence": f"{percent(self.certificate.confidence)} confidence",
+        }
         said = {name: text.format(**known) for name, text in WORDS["verdicts"].items()}
         header = f"  {'':<40} {'limit':>11} {'lower bound':>11} {'upper bound':>11}"
         table = ["", header, *map(str, self.compared), said["compared"]] if self.compared else []

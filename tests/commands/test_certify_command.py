@@ -176,7 +176,7 @@ def test_a_table_of_decisions_is_certified(decisions, fairbits):
     alone = certify(decisions.approved, sensitive_features=decisions.sex)
     own = fairbits("certify", "d.csv", "--decision", "approved", "--sensitive", "sex").out
     assert f"{math.ceil(alone.total_variation * 1e4) / 1e4:.4f} (these rows: " in own
-    assert "at 95 % confidence" in own
+    assert "at 95% confidence" in own
     assert "Each row is taken for another person." in own
 
 
