@@ -44,7 +44,7 @@ def test_names_and_the_favourable_value():
 
 def test_ratios_and_intervals_cover():
     """Three groups, of which the worst pair has a ratio of 0.8: wrong in at most 5 % of the draws, and sometimes."""
-    rng, rates, n, draws = np.random.default_rng(0), np.array([0.5, 0.45, 0.4]), 200, 400
+    rng, rates, n, draws = np.random.default_rng(0), np.array([0.5, 0.45, 0.4]), 200, 150
     s = np.repeat([0, 1, 2], n)
     missed = np.zeros(2)
     for _ in range(draws):

@@ -16,7 +16,7 @@ from fairbits.certificate.deviations import (
     normal_deviation,
 )
 
-SIZES = [(30, 30), (25, 40), (7, 80)]
+SIZES = [(30, 30), (20, 35), (5, 60)]
 
 
 def shortfalls(n, other, p, q):
