@@ -14,6 +14,7 @@ from fairbits.certificate.deviations import HOEFFDING, hoeffding_deviation
 from fairbits.certificate.group_sums import GroupSums, group_sums
 from fairbits.certificate.released_code import Release, binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
+from fairbits.encoding.people import person_numbers
 from fairbits.errors import InputError, InputWarning
 
 THEOREMS = ("shortest", HOEFFDING)
@@ -258,24 +259,6 @@ def _beside(coded: CodedRows, others: Sequence[Any], X: Any, sensitive_features:
     theta = np.concatenate([one.theta for one in found], axis=1)
     hard, seeded = all(one.hard for one in found), any(one.seeded for one in found)
     return coded._replace(theta=theta, hard=hard, seeded=seeded, decision=coded.decision and hard)
-
-
-def person_numbers(person: Any, n: int) -> np.ndarray:
-    """Return one number of a person per row; a table of several columns becomes their combinations."""
-    table = pd.DataFrame(person.to_pandas() if hasattr(person, "to_pandas") else person)
-    if len(table) != n:
-        raise InputError(f"There are {len(table):,} identifiers for {n:,} rows.", remedy="Pass one per row.")
-    if table.isna().any(axis=None):
-        raise InputError("Some identifiers of people are missing.", remedy="Fill them, or drop these rows.")
-    return table.groupby(list(table.columns), sort=False).ngroup().to_numpy()
-
-
-def one_row_each(person: Any, n: int, random_state: Any = 0) -> np.ndarray:
-    """Return the places of one row of every person, drawn at random, in order; all n rows if person is None."""
-    if person is None:
-        return np.arange(n)
-    order = np.random.default_rng(random_state).permutation(n)
-    return np.sort(order[np.unique(person_numbers(person, n)[order], return_index=True)[1]])
 
 
 def check_fresh(estimator: Any, X: Any) -> None:

@@ -12,16 +12,16 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, certify
-from fairbits.certificate.certification import CodedRows, person_numbers
+from fairbits.certificate.certification import CodedRows
 from fairbits.certificate.deviations import HOEFFDING
 from fairbits.certificate.released_code import binary_digits, encode_rows
 from fairbits.encoding import SeenRows, row_hashes, take_rows
+from fairbits.encoding.people import split_people
 from fairbits.errors import InputError
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.fair_code import FairCodeClassifier
@@ -118,11 +118,11 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     calibration_fraction: float = setting(0.3, above=0, below=1)
     random_state: Any = None
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any, person: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any, person: Any = None, calibration: Any = None) -> Self:
         """Train the path on one part of the rows and certify it on the rest; sensitive features are required.
 
         `person` has one identifier per row, where people have several rows: all rows of a person are in the same part,
-        and count once.
+        and count once. `calibration` names the rows to certify on, by place or as a mask, in place of a random share.
         """
         check_settings(self)
         if self.max_disparity is None and self.max_information is None:
@@ -136,7 +136,11 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         *front, (_, method) = template.steps if isinstance(template, Pipeline) else [("method", template)]
         if getattr(method, "prediction", "expected") != "expected":
             raise InputError("A certified class must be deterministic.", remedy="Use prediction='expected'.")
-        rows = split_rows(len(y), self.calibration_fraction, self.random_state, person)
+        if calibration is None:
+            rows = split_people(len(y), self.calibration_fraction, self.random_state, person)
+        else:
+            held = np.arange(len(y))[np.asarray(calibration)]
+            rows = np.setdiff1d(np.arange(len(y)), held), held
         (X_train, X_held), (y_train, y_held), (s_train, s_held) = (
             [take_rows(part, r) for r in rows] for part in (X, np.asarray(y), sensitive_features)
         )
@@ -234,15 +238,6 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             what = "the code" if hard else "one draw of the code, or the predicted class,"
             parts.append(f"{what} reveals at most {self.max_information:g} bits about the groups")
         return f"{'; and '.join(parts)}."
-
-
-def split_rows(n: int, share: float, random_state: Any, person: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Set a share of n rows apart, at random; with identifiers of people, a share of the people with all their rows."""
-    if person is None:
-        kept, held = train_test_split(np.arange(n), test_size=share, random_state=random_state)
-        return kept, held
-    split = GroupShuffleSplit(1, test_size=share, random_state=random_state)
-    return next(split.split(np.arange(n), groups=person_numbers(person, n)))
 
 
 def method_path(method: Any) -> str:

@@ -11,13 +11,16 @@ from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.encoding.columns import absent, as_microseconds, as_numbers
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.group_encoder import bin_labels, intervals, quantile_edges
+from fairbits.encoding.people import split_people
 from fairbits.errors import InputError
 from fairbits.tables.table_file import check_columns
 
 MOST_CLASSES = 20
 FEWEST_ROWS = 200  # a quarter of them certifies
 FEWEST_OF_A_CLASS = 20
-FEWEST_OF_A_GROUP = 30  # so that every part of the rows has some
+FEWEST_OF_A_GROUP = 17  # training rows, so that every part of the rows has some
+TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3  # of all rows, and of the others
+SEED = 0  # of the split
 MOST_NUMBERS = 10  # a sensitive column with more distinct numbers is cut into intervals
 UNKNOWN = "(missing)"
 IDENTIFIES = re.compile(r"(^|[_\W])(id|uuid|ssn|person|patient|customer|client|user|member|employee)$", re.IGNORECASE)
@@ -40,6 +43,7 @@ class Task:
     group_sizes: dict[str, int]
     bins: dict[str, list[float]]
     notes: list[str]
+    parts: tuple[np.ndarray, np.ndarray, np.ndarray]  # the rows that train, that calibrate and that test
     person: pd.DataFrame | None = None  # what identifies a person, where people have several rows
 
     def people(self, rows: np.ndarray) -> pd.DataFrame | None:
@@ -62,7 +66,8 @@ def make_task(
 ) -> Task:
     """Separate the label, the sensitive columns, what identifies a `person` and the rest.
 
-    Rows without a label are left out; a missing sensitive value is a group of its own.
+    Rows without a label are left out; a missing sensitive value is a group of its own. The rows are split first: what
+    depends on their values, such as groups and columns to leave out, is decided by the training rows alone.
     """
     check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *drop, *person])
     if twice := {label, *sensitive} & set(person):
@@ -78,22 +83,38 @@ def make_task(
     if len(table) < FEWEST_ROWS:
         raise InputError(f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed.")
     y = _label(table[label])
-    s, known, bins, cut = sensitive_groups(table[list(sensitive)], FEWEST_OF_A_GROUP, n_bins)
-    groups, sizes, split = split_groups(s, FEWEST_OF_A_GROUP)
+    who = table[list(person)] if person else None
+    parts = _parts(len(table), who)
+    s, known, bins, cut = sensitive_groups(table[list(sensitive)], FEWEST_OF_A_GROUP, n_bins, parts[0])
+    place = np.cumsum(known) - 1  # among the rows that are kept
+    train, held, test = (place[rows[known[rows]]] for rows in parts)
+    groups, sizes, split = split_groups(s.iloc[train], FEWEST_OF_A_GROUP)
     if small := _small(sizes, FEWEST_OF_A_GROUP):
         few = f"A group is too small to protect: {', '.join(small[:3])}"
-        raise InputError(f"{few}. At least {FEWEST_OF_A_GROUP} rows are needed.", remedy=MERGE)
+        problem = f"{few}. At least {FEWEST_OF_A_GROUP} training rows are needed, and 56 % of the rows train."
+        raise InputError(problem, remedy=MERGE)
     _check_both_in_groups(y[known], s, groups, label)
     if not whole.shape[1]:
         raise InputError("Nothing is left to predict from: every column is the label, sensitive or dropped.")
-    kept, left_out = without_identifiers(whole)
-    notes = [f"{(~labelled).sum()} rows without a label were left out."] * (not labelled.all())
-    X = table.loc[known, list(kept.columns)].reset_index(drop=True)
-    who = table.loc[known, list(person)].reset_index(drop=True) if person else None
-    asks = _repeated_identifiers(X)
+    X = table.loc[known, list(whole.columns)].reset_index(drop=True)
+    kept, left_out = without_identifiers(X.iloc[train], len(labelled))
+    if not kept.shape[1]:
+        raise InputError("Nothing is left to predict from: the other columns number or name the rows.")
+    X, asks = X[list(kept.columns)], _repeated_identifiers(X[list(kept.columns)])
     if who is not None:
+        who = who[known].reset_index(drop=True)
         asks = [f"Rows with the same {', '.join(person)} are one person: {len(who.drop_duplicates()):,} people."]
-    return Task(X, y[known], s, label, groups, sizes, bins, [*notes, *cut, *split, *left_out, *asks], who)
+    notes = [f"{(~labelled).sum()} rows without a label were left out."] * (not labelled.all())
+    notes += [*cut, *split, *left_out, *asks]
+    return Task(X, y[known], s, label, groups, _sizes(s, groups), bins, notes, (train, held, test), who)
+
+
+def _parts(n: int, person: pd.DataFrame | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Split n rows at random into those that train, calibrate and test; a person is in one part."""
+    rows, test = split_people(n, TEST_FRACTION, SEED, person)
+    own = None if person is None else person.iloc[rows]
+    train, held = split_people(len(rows), CALIBRATION_FRACTION, SEED, own)
+    return rows[train], rows[held], test
 
 
 def _repeated_identifiers(X: pd.DataFrame) -> list[str]:
@@ -109,11 +130,22 @@ def _repeated_identifiers(X: pd.DataFrame) -> list[str]:
     return found
 
 
-def without_identifiers(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Leave out columns that number or name the rows. Pass all rows: a part of them would not show it."""
+def without_identifiers(X: pd.DataFrame, n_rows: int | None = None) -> tuple[pd.DataFrame, list[str]]:
+    """Leave out columns that number or name the rows; X may be a random part of `n_rows`."""
     reasons = TableEncoder().fit(X).dropped_
     found = {name: reason for name, reason in reasons.items() if reason.startswith("identifier")}
+    for name in X if n_rows is not None else ():
+        if name not in reasons and _numbers_rows(X[name], n_rows):
+            found[name] = "identifier: whole numbers, each once, as those of the rows"
     return X.drop(columns=list(found)), [f"{name} was left out, {reason}." for name, reason in found.items()]
+
+
+def _numbers_rows(column: pd.Series, n_rows: int | None) -> bool:
+    """Return whether a part of the rows has different whole numbers, as close together as the numbers of all rows."""
+    if column.dtype.kind not in "iuf" or column.isna().any() or len(column) < FEWEST_ROWS // 2:
+        return False
+    x = column.to_numpy(np.float64)
+    return bool(np.isfinite(x).all() and (x % 1 == 0).all() and len(np.unique(x)) == len(x) and np.ptp(x) < n_rows)
 
 
 def _label(column: pd.Series) -> np.ndarray:
@@ -132,15 +164,17 @@ def _label(column: pd.Series) -> np.ndarray:
 
 
 def sensitive_groups(
-    s: pd.DataFrame, least: int, n_bins: int = 4
+    s: pd.DataFrame, least: int, n_bins: int = 4, deciding: np.ndarray | None = None
 ) -> tuple[pd.DataFrame, np.ndarray, dict[str, list[float]], list[str]]:
     """Cut numbers and dates into intervals; missing values are a group of their own, unless they are too few for one.
 
-    Returns the groups of the rows to keep, which rows these are, the edges of the intervals, and notes.
+    The `deciding` rows, all by default, decide; rows of groups that these do not have are left out. Returns the groups
+    of the rows to keep, which rows these are, the edges of the intervals, and notes.
     """
-    bins, notes = {}, []
+    bins, notes, deciding = {}, [], np.arange(len(s)) if deciding is None else deciding
     for name, column in s.items():
-        present = column[~absent(column)]
+        own = column.iloc[deciding]
+        present = own[~absent(own)]
         if present.dtype.kind in "iufM" and present.nunique() > MOST_NUMBERS:
             bins[str(name)] = quantile_edges(numbers_or_days(present), n_bins)
             what = f"{name} holds dates and" if column.dtype.kind == "M" else str(name)
@@ -148,7 +182,14 @@ def sensitive_groups(
     groups, known = as_groups(s, bins), np.ones(len(s), dtype=bool)
     for name, column in groups.items():
         missing = (column == UNKNOWN).to_numpy(dtype=bool)
-        if 0 < missing.sum() < least:
+        unseen = ~column.isin(column.iloc[deciding].unique()).to_numpy() & ~missing
+        if unseen.any():
+            known &= ~unseen
+            groups_left = ", ".join(sorted(map(str, column[unseen].unique()))[:3])
+            notes.append(
+                f"{unseen.sum()} rows of {name} are left out: no training row is in their group ({groups_left})."
+            )
+        if missing.any() and missing[deciding].sum() < least:
             known &= ~missing
             notes.append(f"{name} is missing in {missing.sum()} rows, too few for a group of their own: left out.")
         elif missing.any():

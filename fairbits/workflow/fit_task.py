@@ -20,14 +20,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from fairbits.auditing.auditor import Audit, column_leakage
 from fairbits.auditing.probes import score_intervals
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
-from fairbits.certificate.certification import one_row_each
 from fairbits.certificate.released_code import encode_rows, fitted_code
 from fairbits.encoding import GroupEncoder, TableEncoder
+from fairbits.encoding.people import one_row_each
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
-from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError, method_path, split_rows
+from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError, method_path
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.diagnostics import held_out_scores
 from fairbits.estimators.fitting import watch_epochs
@@ -40,8 +40,7 @@ from fairbits.storage import versions
 from fairbits.tables.task import MERGE, Task
 from fairbits.workflow.option_words import audit_in_words, worded
 
-TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3
-SEED = 0  # of the split; the draws of a random code never have one
+SEED = 0  # of the order of models; the draws of a random code never have one
 GAMMAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # to compare a fixed one with
 RANDOM_CODE = {"code_size": 12, "max_epochs": 40}  # unless the user says otherwise
 STEPS = ("training", "references", "audit", "front")
@@ -147,15 +146,14 @@ def fit_task(
             yield
         on_step(place, len(STEPS), name, 1.0)
 
-    rows, test = split_rows(len(task.y), TEST_FRACTION, SEED, task.person)
-    train, held = (rows[part] for part in split_rows(len(rows), CALIBRATION_FRACTION, SEED, task.people(rows)))
-    test = test[one_row_each(task.people(test), len(test), SEED)]  # so that the rows of the audit are independent
+    train, held, test = task.parts
+    test = test[one_row_each(task.people(test), len(test))]  # so that the rows of the audit are independent
     _check_parts(task, {"training": train, "calibration": held, "test": test})
     method = options.pipeline(task.groups)
     with warnings.catch_warnings(record=True) as caught, step("training"):
         warnings.simplefilter("always")
         if options.gamma is None:
-            chosen = _fit_limits(task, method, rows, held, options, path)
+            chosen = _fit_limits(task, method, train, held, options, path)
         else:
             chosen = _fit_gamma(task, method, train, held, options, GAMMAS if path is None else path)
     with warnings.catch_warnings():
@@ -208,7 +206,7 @@ def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
 
 
 def _fit_limits(
-    task: Task, method: Pipeline, rows: np.ndarray, held: np.ndarray, options: FitOptions, path: Sequence[float] | None
+    task: Task, method: Pipeline, train: np.ndarray, held: np.ndarray, options: FitOptions, path: Sequence[float] | None
 ) -> Chosen:
     """Keep the best model that the calibration rows certify, or the safest one, uncertified."""
     model = CertifiedClassifier(
@@ -217,12 +215,13 @@ def _fit_limits(
         max_information=options.max_information,
         confidence=options.confidence,
         path=path,
-        calibration_fraction=CALIBRATION_FRACTION,  # it splits the rows again, in the same way
         random_state=SEED,
     )
+    rows = np.concatenate([train, held])
     X, y, s = task.part(rows)
     try:
-        model.fit(X, y, sensitive_features=s, person=task.people(rows))
+        calibration = np.arange(len(train), len(rows))
+        model.fit(X, y, sensitive_features=s, person=task.people(rows), calibration=calibration)
         best, certificate, refusal = model.estimator_, model.certificate_, None
     except NotCertifiedError as error:
         best, refusal = model.candidates_[0], worded(error)

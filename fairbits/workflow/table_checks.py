@@ -13,10 +13,11 @@ import torch
 
 from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
-from fairbits.certificate.certification import CodedRows, check_fresh, one_row_each
+from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.group_sums import MAX_BITS
 from fairbits.certificate.released_code import binary_digits
 from fairbits.encoding.columns import label as text_of
+from fairbits.encoding.people import one_row_each
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning
 from fairbits.rounding import at_most, percent

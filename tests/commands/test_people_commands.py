@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from people import population
 
-from fairbits.estimators.certified import split_rows
+from fairbits.encoding.people import split_people
 from fairbits.tables.task import make_task
 
 
@@ -53,9 +53,9 @@ def test_a_repeated_identifier_asks(panel):
 
 
 def test_no_person_is_in_two_parts(panel):
-    kept, held = split_rows(len(panel), 0.3, 0, panel[["patient_id"]])
+    kept, held = split_people(len(panel), 0.3, 0, panel[["patient_id"]])
     assert not set(panel.patient_id[kept]) & set(panel.patient_id[held])
     assert len(kept) + len(held) == len(panel)
     assert len(held) == 2 * 120
-    alone = split_rows(50, 0.3, 0)
+    alone = split_people(50, 0.3, 0)
     assert sorted(np.concatenate(alone)) == list(range(50))
