@@ -20,7 +20,7 @@ from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.people import one_row_each
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning
-from fairbits.rounding import at_most, percent
+from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
 from fairbits.tables.task import numbers_or_days, sensitive_groups, split_groups, without_identifiers
@@ -71,7 +71,8 @@ class Compared:
 
     def __str__(self) -> str:
         quantity = f"{'leakage in bits' if self.what == 'information' else 'disparity'} of the {self.of}"
-        numbers = " ".join(f"{number:>11.4f}" for number in (self.said, self.at_least, self.at_most))
+        bounds = at_least(self.at_least, 4), at_most(self.at_most, 4)
+        numbers = " ".join(f"{number:>11}" for number in (f"{self.said:.4f}", *bounds))
         return f"  {f'{self.column}: {quantity}':<40} {numbers}{' <- contradicted' if self.contradicted else ''}"
 
 
