@@ -15,14 +15,17 @@ RANDOM_DOES_NOT_COVER = (
     "anyone who knows the random numbers of the release",
 )
 HARD_DOES_NOT_COVER = ("the bits' probabilities, logits or earlier layers",)
-DECISION_DOES_NOT_COVER = ("the score behind the decision, or anything else that the model computes",)
+DECISION_DOES_NOT_COVER = (
+    "the score behind the decision, or anything else that the model computes",
+    "decisions that compare these people with each other, such as quotas and rankings",
+)
 SEVERAL_ROWS = "several rows of one person, received together"
 OTHER_MODELS = "anyone who also receives what another model says about the same people"
 DOES_NOT_COVER = (
     "anyone who knows more about the person than what is released",
     "rows from another distribution than the calibration rows, or groups recorded wrongly",
     "single persons, and groups that are not listed here",
-    "a model that was chosen by looking at these calibration rows",
+    "a model that was trained, tuned or chosen by looking at these calibration rows",
 )
 
 
@@ -57,6 +60,7 @@ class Certificate:
     asymptotic: bool = False  # version 0.1 could use a normal approximation
     by_person: bool = False  # several rows of a person count once; else each row is taken for another person
     beside: int = 0  # other models whose codes the recipient has as well
+    promised_disparity: Bound | None = None  # the limit in the promise
 
     @property
     def total_variation(self) -> float:
@@ -86,7 +90,10 @@ class Certificate:
         """
         if not 0 < least_share <= 1:
             raise InputError("must be above 0 and at most 1.", argument="least_share", value=least_share)
-        return max(0.0, 1 - self.total_variation / least_share)
+        disparity = self.total_variation if self.promise is None else self.promised_disparity
+        if disparity is None:
+            raise InputError("The guarantee has no limit on the disparity.", remedy="Set max_disparity.")
+        return max(0.0, 1 - disparity / least_share)
 
     @property
     def rows(self) -> dict[str, int]:
@@ -106,7 +113,11 @@ class Certificate:
                 "numbers above are estimates for the chosen model, not part of the guarantee."
             )
         each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
-        who = "Rows of the same person count once" if self.by_person else "Each row is taken for another person"
+        who = (
+            "Each person counts once, by the mean of the person's rows"
+            if self.by_person
+            else "Each row is taken for another person"
+        )
         kind = ", disparity and balanced accuracy by a normal approximation" if self.asymptotic else ""
         return (
             f"At {percent(self.confidence)} confidence, in the population that the calibration rows come from: for "

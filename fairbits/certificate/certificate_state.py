@@ -49,6 +49,8 @@ class _Content(BaseModel):
                 raise ValueError("its sums do not have the shape of its groups and bits")
             if any(abs(sum(words) - n) > 1e-6 * max(n, 1) for words, n in zip(own.words, own.people, strict=True)):
                 raise ValueError("its sums do not add up to its people")
+            if self.hard and not self.by_person and any(n % 1 for words in own.words for n in words):
+                raise ValueError("its sums are of a hard code, and are no whole numbers")
         return self
 
 
@@ -128,7 +130,10 @@ class CertificateState:
     def finish(
         self, confidence: float = 0.95, *, prior: Any = None, theorem: str = "shortest", simultaneous: bool = False
     ) -> Certificate:
-        """Return the certificate of all rows so far; more may be added after it."""
+        """Return the certificate of all rows so far.
+
+        Decide beforehand how many rows there will be: adding rows until a bound passes is not covered.
+        """
         names = [stratum.names for stratum in self._found if stratum.label is None]
         claim = Claims(confidence, theorem, simultaneous, None if prior is None else read_prior(prior, names))
         coded = CodedRows(np.empty((0, self.bits)), self._encoder, self.seeded, self.hard)

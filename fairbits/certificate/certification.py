@@ -88,6 +88,8 @@ def certify(
     0.026
     """
     coded = _beside(_read(source, X, sensitive_features, levels), beside, X, sensitive_features)
+    if beside and {"eps", "coarse"} & set(release):
+        raise InputError("eps and coarse are for one code.", remedy="Pass what the other models release as it is.")
     what, rng = Release(**release, hard=coded.hard), np.random.default_rng(random_state)
     rows = _rows(coded, sensitive_features, y, person)
     names = coded.encoder.names_
@@ -192,7 +194,7 @@ def certificate_of(
         exact = exact and shown.spent == 0
     at = "the population's group probabilities" if claim.prior is None else f"group probabilities {claim.prior}"
     described = "the decision about a person" if coded.decision else release.describe()
-    described += f", with what {beside} other models release of the person" if beside else ""
+    described += f", with what {beside} other model{'s' * (beside > 1)} release of the person" if beside else ""
     released = release.to_dict(coded.theta.shape[1]) | ({"decision": True} if coded.decision else {})
     facts = claim.confidence, tuple(bounds), released, described, at, exact, claim.simultaneous, coded.seeded
     return Certificate(*facts, by_person=by_person, beside=beside)

@@ -78,14 +78,17 @@ def selection_ratio(
     (1.0, 0.84)
     """
     rates = group_rates(decision, sensitive_features=sensitive_features, positive=positive, confidence=confidence)
-    ratios = []
-    for _, own in rates.groupby("column", sort=False):
-        for one, other in permutations(own.itertuples(), 2):
-            shown = one.selected / other.selected if other.selected else 1.0
-            ratios.append((shown, one.selected_low / other.selected_high))
-    if not ratios:
+    found = [smallest_ratio(own) for _, own in rates.groupby("column", sort=False)]
+    return min(shown for shown, _ in found), min(bound for _, bound in found)
+
+
+def smallest_ratio(rates: pd.DataFrame) -> tuple[float, float]:
+    """Return the smallest ratio of the selection rates of `group_rates` of one column, and its lower bound."""
+    pairs = list(permutations(rates.itertuples(), 2))
+    if not pairs:
         raise InputError("There is only one group.", remedy="Pass rows of at least two.")
-    return tuple(float(min(parts)) for parts in zip(*ratios, strict=True))  # type: ignore[return-value]
+    shown = [one.selected / other.selected if other.selected else 1.0 for one, other in pairs]
+    return float(min(shown)), float(min(one.selected_low / other.selected_high for one, other in pairs))
 
 
 def proportion_limits(k: int, n: int, delta: float) -> tuple[float, float]:
@@ -108,7 +111,7 @@ def _chosen(values: Any, positive: Any, name: str) -> np.ndarray:
         problem = f"must be one of two values for every row; it has {len(distinct)} and {pd.isna(array).sum()} missing."
         raise InputError(problem, argument=name, value=f"<{array.shape}>")
     if positive is None:
-        positive = distinct[-1] if len(distinct) == 2 else True
+        positive = distinct[-1] if len(distinct) == 2 or distinct[0] not in (0, 1) else True
     elif positive not in distinct and len(distinct) == 2:
         raise InputError(f"is not among the values {distinct} of {name}.", argument="positive", value=positive)
     return array == positive

@@ -15,6 +15,7 @@ from scipy.special import gammaln, ndtr, ndtri
 HOEFFDING, BERRY_ESSEEN, CVAR, EXACT = "Hoeffding", "Berry-Esseen and Bernstein", "CVaR of binomials", "exact binomial"
 SHEVTSOVA = 0.5583  # Berry-Esseen for independent summands (Shevtsova 2013)
 ROUNDING = 1e-7  # added to every probability: truncated tails and double precision
+DELTAS = (1e-5, 0.3)  # from where to where these bounds are worth their time; Hoeffding holds everywhere
 TAIL = 1e-8  # of a binomial law, left out
 PRECISION = 0.005  # of a limit, relative to the slack of the normal approximation
 MOST_EXACT = 100_000  # rows of a group, for exact limits
@@ -55,11 +56,11 @@ def deviation(rows: np.ndarray, delta: float) -> tuple[float, str]:
 @lru_cache(4096)
 def _deviation(n: int, other: int, delta: float) -> tuple[float, str]:
     found = [(hoeffding_deviation(np.array([n, other]), 1.0, delta), HOEFFDING)]
-    if delta < 0.5:
+    if DELTAS[0] <= delta <= DELTAS[1]:
         found.append((berry_esseen_deviation(n, other, delta), BERRY_ESSEEN))
         z = float(ndtri(delta))
         likely = math.exp(-z * z / 2) / math.sqrt(2 * math.pi) / delta * math.sqrt(1 / n + 1 / other) / 2
-        if n <= MOST_CVAR and likely < min(found)[0]:  # the CVaR of the normal approximation: worth looking
+        if n <= MOST_CVAR and other <= MOST_EXACT and likely < min(found)[0]:  # by its normal approximation
             found.append((cvar_deviation(n, other, delta), CVAR))
     return min(found)
 
@@ -74,7 +75,7 @@ def limit_of_difference(shown: float, rows: np.ndarray, delta: float) -> tuple[f
     (0.0138, 'exact binomial')
     """
     n, other = sorted(rows.tolist())
-    exact = delta < 0.5 and 0 < n <= other <= MOST_EXACT
+    exact = DELTAS[0] <= delta <= DELTAS[1] and 0 < n <= other <= MOST_EXACT
     normal = normal_deviation(n, other, delta) if exact else 0.0
     if not exact or berry_esseen_deviation(n, other, delta) <= NEARLY_NORMAL * normal:
         length, name = deviation(rows, delta)

@@ -152,7 +152,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         self.candidates_ = [Pipeline([*front, ("method", model)]) if whole else model for model in models]
         chosen = self._test(models, Z_held, y_held, s_held, who)
         certificate = certify(chosen, Z_held, sensitive_features=s_held, confidence=self.confidence, person=who)
-        self.certificate_ = replace(certificate, promise=self._promise(chosen.is_hard))
+        promise = self._promise(chosen.is_hard)
+        self.certificate_ = replace(certificate, promise=promise, promised_disparity=self.max_disparity)
         for concern in chosen.concerns(Z_train, y_train, s_train):
             warnings.warn(concern, stacklevel=2)
         # The calibration rows have chosen the model: they are not to certify it again.

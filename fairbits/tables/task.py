@@ -69,15 +69,7 @@ def make_task(
     Rows without a label are left out; a missing sensitive value is a group of its own. The rows are split first: what
     depends on their values, such as groups and columns to leave out, is decided by the training rows alone.
     """
-    check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *drop, *person])
-    if twice := {label, *sensitive} & set(person):
-        raise InputError(f"{min(twice)!r} identifies people and is the label or sensitive at once.")
-    if not sensitive:
-        raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")
-    if label in sensitive:
-        raise InputError(f"{label!r} is the label and sensitive at once: no code can predict it and hide it.")
-    if len(set(sensitive)) < len(sensitive):
-        raise InputError("A sensitive column is named twice.")
+    _check_names(table, label, sensitive, [*drop, *person], person)
     whole, labelled = table.drop(columns=list({label, *sensitive, *drop, *person})), table[label].notna()
     table = table[labelled].reset_index(drop=True)
     if len(table) < FEWEST_ROWS:
@@ -86,12 +78,20 @@ def make_task(
     who = table[list(person)] if person else None
     parts = _parts(len(table), who)
     s, known, bins, cut = sensitive_groups(table[list(sensitive)], FEWEST_OF_A_GROUP, n_bins, parts[0])
-    place = np.cumsum(known) - 1  # among the rows that are kept
-    train, held, test = (place[rows[known[rows]]] for rows in parts)
+    train = _places(known, parts)[0]
     groups, sizes, split = split_groups(s.iloc[train], FEWEST_OF_A_GROUP)
-    if small := _small(sizes, FEWEST_OF_A_GROUP):
+    if groups == "intersection" and len(sensitive) > 1:
+        crossed = pd.MultiIndex.from_frame(s.astype(str))
+        seen = crossed.isin(crossed[train].unique())
+        if not seen.all():
+            cut.append(f"{(~seen).sum()} rows are left out: no training row is in their combination of groups.")
+            known[np.flatnonzero(known)[~seen]] = False
+            s = s[seen].reset_index(drop=True)
+    train, held, test = _places(known, parts)
+    every = _sizes(s, groups if len(sensitive) > 1 else "intersection")
+    if small := _small({name: every[name] for name, n in sizes.items() if n < FEWEST_OF_A_GROUP}, len(s)):
         few = f"A group is too small to protect: {', '.join(small[:3])}"
-        problem = f"{few}. At least {FEWEST_OF_A_GROUP} training rows are needed, and 56 % of the rows train."
+        problem = f"{few}. At least {FEWEST_OF_A_GROUP} of its rows must be training rows, which 56 % of all rows are."
         raise InputError(problem, remedy=MERGE)
     _check_both_in_groups(y[known], s, groups, label)
     if not whole.shape[1]:
@@ -106,7 +106,28 @@ def make_task(
         asks = [f"Rows with the same {', '.join(person)} are one person: {len(who.drop_duplicates()):,} people."]
     notes = [f"{(~labelled).sum()} rows without a label were left out."] * (not labelled.all())
     notes += [*cut, *split, *left_out, *asks]
-    return Task(X, y[known], s, label, groups, _sizes(s, groups), bins, notes, (train, held, test), who)
+    return Task(X, y[known], s, label, groups, every, bins, notes, (train, held, test), who)
+
+
+def _check_names(
+    table: pd.DataFrame, label: str, sensitive: Sequence[str], others: Sequence[str], person: Sequence[str]
+) -> None:
+    """Raise unless the columns exist and each has one role."""
+    check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *others])
+    if twice := {label, *sensitive} & set(person):
+        raise InputError(f"{min(twice)!r} identifies people and is the label or sensitive at once.")
+    if not sensitive:
+        raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")
+    if label in sensitive:
+        raise InputError(f"{label!r} is the label and sensitive at once: no code can predict it and hide it.")
+    if len(set(sensitive)) < len(sensitive):
+        raise InputError("A sensitive column is named twice.")
+
+
+def _places(known: np.ndarray, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return where the rows of each part are among the known ones."""
+    place = np.cumsum(known) - 1
+    return [place[rows[known[rows]]] for rows in parts]
 
 
 def _parts(n: int, person: pd.DataFrame | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -180,6 +201,8 @@ def sensitive_groups(
             what = f"{name} holds dates and" if column.dtype.kind == "M" else str(name)
             notes.append(f"{what} was cut into {len(bins[str(name)]) - 1} groups at its quantiles.")
     groups, known = as_groups(s, bins), np.ones(len(s), dtype=bool)
+    if len(deciding) < len(s):
+        _sizes(groups, "each")  # raises if there are too many, before some are left out
     for name, column in groups.items():
         missing = (column == UNKNOWN).to_numpy(dtype=bool)
         unseen = ~column.isin(column.iloc[deciding].unique()).to_numpy() & ~missing

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbits.certificate import Certificate, certify, group_rates, selection_ratio
+from fairbits.certificate import Certificate, certify, group_rates
+from fairbits.certificate.decision_rates import smallest_ratio
+from fairbits.encoding.people import one_row_each
 from fairbits.errors import InputError
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.table_file import TableFile
@@ -45,7 +47,11 @@ class CertifiedDecisions:
 
     def __str__(self) -> str:
         proof, sure = self.certificate, f"{percent(self.certificate.confidence)} confidence"
-        who = "Rows of the same person count once." if proof.by_person else "Each row is taken for another person."
+        who = (
+            "Each person counts once, by the mean of the person's rows."
+            if proof.by_person
+            else "Each row is taken for another person."
+        )
         lines = [f"{self.decision!r}: what these rows prove about the population they come from, at {sure}.", who]
         for bound in proof.bounds:
             among = "" if bound.label is None else f", among people with label {bound.label}"
@@ -68,7 +74,7 @@ class CertifiedDecisions:
         for name, title in RATES.items():
             if name in self.rates:  # type: ignore[operator]
                 values = self.rates[[name, f"{name}_low", f"{name}_high"]].to_numpy()  # type: ignore[index]
-                shown[title] = [f"{rate:.3f} ({low:.3f} to {high:.3f})" for rate, low, high in values]
+                shown[title] = [f"{rate:.3f} ({at_least(low)} to {at_most(high)})" for rate, low, high in values]
         return [f"  {line}" for line in shown.to_string(index=False).splitlines()]
 
 
@@ -116,12 +122,11 @@ def certify_decisions(
         if not selected.any():
             raise InputError(f"No row has the decision {wanted!r}.", remedy="Pass one of its values as --positive.")
         truth = None if y is None or wanted not in y.astype(str) else y.astype(str) == wanted
-        rates = group_rates(selected, sensitive_features=s, y=truth, **options)
-        if who is None:
-            found = {str(name): selection_ratio(selected, sensitive_features=s[name], **options) for name in s.columns}
-            ratios = [Ratio(name, *pair) for name, pair in found.items()]
-        else:
-            notes.append("The rates below count rows, and ratios need one row per person.")
+        one = one_row_each(who, len(s))  # so that the rows are independent
+        truth = None if truth is None else truth[one]
+        rates = group_rates(selected[one], sensitive_features=s.iloc[one], y=truth, **options)
+        ratios = [Ratio(str(column), *smallest_ratio(own)) for column, own in rates.groupby("column", sort=False)]
+        notes += [] if who is None else ["Rates and ratios are of one row of each person, drawn at random."]
     return CertifiedDecisions(decision, wanted, certificate, rates, ratios, [*read.notes, *notes, *said])
 
 

@@ -55,6 +55,7 @@ def test_any_fitted_classifier_is_certified_by_its_decisions_or_its_levels():
         ({"source": ACCEPTED, "person": pd.Series([None, *range(1999)])}, "identifiers of people are missing"),
         ({"source": ACCEPTED, "beside": [ACCEPTED[:5]]}, "same rows"),
         ({"source": ACCEPTED[:, None] * 3}, "probabilities of shape"),
+        ({"source": ACCEPTED, "beside": [ACCEPTED], "eps": 0.1}, "are for one code"),
     ],
 )
 def test_nonsense_gets_a_sentence(arguments, message):
@@ -71,7 +72,7 @@ def test_rows_of_one_person_count_once():
     assert together.bounds[0].estimated_total_variation == pytest.approx(alone.bounds[0].estimated_total_variation)
     assert together.total_variation > alone.total_variation + 0.05
     assert together.bounds[0].theorem != "exact binomial"
-    assert "Rows of the same person count once" in together.covers
+    assert "Each person counts once" in together.covers
     assert "Each row is taken for another person" in alone.covers
     named = pd.DataFrame({"name": person // 20, "born": person % 20})
     assert certify(accepted, sensitive_features=S, person=named) == together

@@ -1,11 +1,13 @@
 """Rates of groups: against hand-computed cases, and coverage of intervals and ratios."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom, binomtest
 
-from fairbits import InputError
+from fairbits import InputError, certify
 from fairbits.certificate import group_rates, selection_ratio
 
 
@@ -32,7 +34,9 @@ def test_names_and_the_favourable_value():
     assert by_name.selected.tolist() == [0.5, 1.0]
     turned = group_rates(["yes", "no", "yes", "yes"], sensitive_features=s, positive="no")
     assert turned.selected.tolist() == [0.5, 0.0]
-    assert group_rates([True] * 4, sensitive_features=s).selected.tolist() == [1.0, 1.0]
+    for same in (True, 1, "yes"):
+        assert group_rates([same] * 4, sensitive_features=s).selected.tolist() == [1.0, 1.0]
+    assert group_rates([0] * 4, sensitive_features=s).selected.tolist() == [0.0, 0.0]
     for bad, message in (([1, 2, 3, 1], "two values"), ([1, None, 0, 1], "missing")):
         with pytest.raises(InputError, match=message):
             group_rates(bad, sensitive_features=s)
@@ -54,3 +58,15 @@ def test_ratios_and_intervals_cover():
         missed += [bound > 0.8, not found.selected_low[0] <= 0.5 <= found.selected_high[0]]
     assert (missed <= binom.isf(1e-3, draws, 0.05)).all()
     assert missed[1] > 0
+
+
+def test_the_ratio_of_any_decision_follows_from_the_disparity_or_from_the_promise():
+    s = np.arange(2000) % 2
+    proof = certify(np.tile([1, 1, 0, 0], 500), sensitive_features=s)
+    assert proof.selection_ratio(0.5) == pytest.approx(1 - proof.total_variation / 0.5)
+    chosen = replace(proof, promise="at most 0.2", promised_disparity=0.2)
+    assert chosen.selection_ratio(0.5) == pytest.approx(0.6)
+    with pytest.raises(InputError, match="no limit"):
+        replace(proof, promise="at most 0.01 bits").selection_ratio(0.5)
+    with pytest.raises(InputError, match="least_share"):
+        proof.selection_ratio(0)

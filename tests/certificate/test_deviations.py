@@ -102,4 +102,5 @@ def test_the_order_of_the_groups_and_extreme_sizes():
     huge = np.array([10**6, 2 * 10**6])
     assert 1 < deviation(huge, 0.05)[0] / normal_deviation(*huge, 0.05) < 1.01
     assert limit_of_difference(0.02, huge, 0.05)[1] == "Berry-Esseen and Bernstein"
-    assert deviation(huge, 0.6)[1] == "Hoeffding"
+    assert deviation(huge, 0.6)[1] == deviation(huge, 1e-9)[1] == "Hoeffding"
+    assert limit_of_difference(0.1, np.array([50, 80]), 1e-9)[1] == "Hoeffding"

@@ -182,8 +182,10 @@ def test_a_table_of_decisions_is_certified(decisions, fairbits):
 
 def test_people_and_levels_on_the_command_line(decisions, fairbits):
     by_person = fairbits("certify", "d.csv", "--decision", "approved", "--sensitive", "sex", "--person", "who").out
-    assert "Rows of the same person count once." in by_person
-    assert "ratio of" not in by_person.split("Rates")[0]
+    assert "Each person counts once" in by_person
+    assert "Rates and ratios are of one row of each person, drawn at random." in by_person
+    women = decisions[decisions.sex == "F"].who.nunique()
+    assert f"F {women:>5} " in " ".join(by_person.split("Rates of")[1].split("  ")) or f" {women} " in by_person
     levels = fairbits("certify", "d.csv", "--decision", "score", "--sensitive", "sex", "--levels", "0.3,0.6")
     assert "rates of two groups differ" in levels.out
 

@@ -182,6 +182,20 @@ def test_training_rows_alone_decide():
     assert "judge" not in told.group_sizes
 
 
+def test_rows_of_a_combination_that_no_training_row_has_are_left_out():
+    columns = table()
+    train, held, _ = make_task(columns, "approved", ["sex", "job"]).parts
+    race = np.where(columns.sex == "F", "p", np.where(np.arange(400) % 2, "p", "q"))
+    women = held[(columns.sex.to_numpy() == "F")[held]][:2]
+    race[women] = "q"
+    told = make_task(table(race=race), "approved", ["sex", "race"])
+    assert told.groups == "intersection"
+    assert "2 rows are left out: no training row is in their combination of groups." in told.notes
+    assert len(told.group_sizes) == 3
+    assert [len(part) for part in told.parts] == [len(train), len(held) - 2, 80]
+    assert len(told.X) == len(told.y) == len(told.s) == 398
+
+
 def test_few_missing_values_are_left_out():
     age = np.random.default_rng(0).integers(18, 80, 400).astype(float)
     age[:12] = np.nan
