@@ -14,7 +14,7 @@ from fairbits.certificate import Certificate, certify
 from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.released_code import binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
-from fairbits.encoding.people import one_row_each
+from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError
 from fairbits.estimators.diagnostics import held_out_scores, worse_than_unmitigated
 from fairbits.information import information_sandwich, neuronwise_information, share_entropy
