@@ -18,7 +18,7 @@ from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError
 from fairbits.estimators.diagnostics import held_out_scores, worse_than_unmitigated
 from fairbits.information import information_sandwich, neuronwise_information, share_entropy
-from fairbits.rounding import percent
+from fairbits.rounding import at_least, at_most, percent
 
 MOST_CATEGORIES = 256
 REPEATS = 2  # rows per distinct value from which a representation is counted as a code
@@ -96,8 +96,10 @@ class Audit:
         for a in self.adversaries:
             found = f"No probe beats chance ({a.chance:.4f}) at guessing {a.column}"
             if a.reached > a.chance:
-                found = f"The probe {a.by} guesses {a.column} with a balanced accuracy of at least {a.reached:.4f}"
-            most = "nothing is certified" if a.at_most is None else f"no attack can exceed {a.at_most:.4f}"
+                found = (
+                    f"The probe {a.by} guesses {a.column} with a balanced accuracy of at least {at_least(a.reached, 4)}"
+                )
+            most = "nothing is certified" if a.at_most is None else f"no attack can exceed {at_most(a.at_most, 4)}"
             lines.append(f"{found}; {most} ({percent(self.confidence)} confidence each).")
         lines += [f"Not available, {name}: {reason}" for name, reason in self.unavailable.items()]
         return "\n".join([*lines, *(f"Warning: {text}" for text in self.concerns)])

@@ -206,7 +206,7 @@ def _read(
     if isinstance(source, CodedRows):
         return source._replace(theta=np.asarray(source.theta, dtype=np.float64))
     source, X = fitted_code(source, X, sensitive_features)
-    is_model = hasattr(source, "predict")
+    is_model = hasattr(source, "predict") or hasattr(source, "code_probabilities")
     if is_model and X is None:
         raise InputError("The calibration rows are missing.", remedy="Pass them as X.")
     if is_model:

@@ -65,17 +65,23 @@ class CertifiedDecisions:
                 f"{at_least(ratio.at_least, 4)} (these rows: {ratio.shown:.4f})"
             )
         if self.rates is not None:
-            lines += ["", f"Rates of {self.positive!r}, each with its own interval at {sure}:", *self._table()]
+            lines += [
+                "",
+                f"Rates of {self.positive!r}, each with its own interval at {sure}:",
+                *_rate_table(self.rates),
+            ]
         lines += ["", "Each number holds on its own. Not covered: " + "; ".join(proof.does_not_cover) + "."]
         return "\n".join([*lines, *self.notes])
 
-    def _table(self) -> list[str]:
-        shown = self.rates[["column", "group", "rows"]].copy()  # type: ignore[index]
-        for name, title in RATES.items():
-            if name in self.rates:  # type: ignore[operator]
-                values = self.rates[[name, f"{name}_low", f"{name}_high"]].to_numpy()  # type: ignore[index]
-                shown[title] = [f"{rate:.3f} ({at_least(low)} to {at_most(high)})" for rate, low, high in values]
-        return [f"  {line}" for line in shown.to_string(index=False).splitlines()]
+
+def _rate_table(rates: pd.DataFrame) -> list[str]:
+    """Return the lines of a table of rates, each with its interval."""
+    shown = rates[["column", "group", "rows"]].copy()
+    for name, title in RATES.items():
+        if name in rates:
+            values = rates[[name, f"{name}_low", f"{name}_high"]].to_numpy()
+            shown[title] = [f"{rate:.3f} ({at_least(low)} to {at_most(high)})" for rate, low, high in values]
+    return [f"  {line}" for line in shown.to_string(index=False).splitlines()]
 
 
 def certify_decisions(
