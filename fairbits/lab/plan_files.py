@@ -91,7 +91,8 @@ def _methods(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
             name: method | {part: shared.get(part, {}) | method.get(part, {}) for part in ("settings", "space")}
             for name, method in shared["methods"].items()
         } | own
-    return {"tables": found["tables"] | found["others"], "images": found["images"]}
+    images = found.pop("images")
+    return {"tables": {name: method for own in found.values() for name, method in own.items()}, "images": images}
 
 
 def _kind(entry: dict[str, Any]) -> type[Run]:

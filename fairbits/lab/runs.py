@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from fairbits import datasets
 from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError
-from fairbits.estimators import fit_stack
+from fairbits.estimators import FairCodeClassifier, fit_stack
 from fairbits.estimators.diagnostics import held_out_scores, information_plane, stratified_folds
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
@@ -177,7 +177,12 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
         train, test = external_fold(run.dataset, fold, run.folds, run.fold_seed)
         seed = seed_of(run.dataset, run.name, fold, run.seed)
         models = [estimator_of(run.method, **{run.method.strength: v}, random_state=seed) for v in run.values]
-        if hasattr(models[0], "stacked_settings"):
+        if isinstance(models[0], FairCodeClassifier):  # all limits share the estimates of p(y,s|x)
+            encoder, models = models[0].pipeline()[0], [model.pipeline()[-1] for model in models]
+            rows = encoder.fit_transform(train.X, train.y, sensitive_features=train.s)
+            train, test = train._replace(X=rows), test._replace(X=encoder.transform(test.X))
+            fit_stack(models, train.X, train.y, sensitive_features=train.s)
+        elif hasattr(models[0], "stacked_settings"):
             width = models[0].hidden_sizes[0]
             for model in models:
                 schedule = replace(model.training, selection=run.selection)

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from battery import quick
+from battery import few_trees, quick
 
-from fairbits import BinaryMIClassifier, datasets
+from fairbits import BinaryMIClassifier, FairCodeClassifier, datasets
 from fairbits.datasets import biased_digits
 from fairbits.estimators.diagnostics import held_out_scores
 from fairbits.lab.run_settings import Images, Method, Plane, Reference, Search, Strengths
 from fairbits.lab.runs import execute, external_fold, representation_views, seed_of
+from fairbits.metrics import auc
 
 BRIEF = {"max_epochs": 3, "min_steps": 0, "code_size": 3, "hidden_sizes": (8,)}
 METHOD = Method(estimator="BinaryMIClassifier", settings=BRIEF)
@@ -99,3 +100,15 @@ def test_images_are_scored_on_colours_that_tell_nothing(tmp_path, monkeypatch):
     assert found["accuracy"] > 0.15
     assert 0 < found["information"] < np.log2(10)
     assert found["one_draw_accuracy"] < found["accuracy"] + 0.05
+
+
+def test_a_fair_code_is_scored_like_its_own_fit(tmp_path):
+    """All limits share one encoder and train as a stack: what `fit` of the estimator does, fold by fold."""
+    method = Method(estimator="FairCodeClassifier", strength="limit")
+    run = Strengths(kind="strengths", **ON_COMPAS, method=method, values=[0.05, 1.0], folds=2)
+    with few_trees():
+        scores = execute(run, tmp_path)["scores"]
+        train, test = external_fold("compas", 1, 2, 0)
+        own = FairCodeClassifier(1.0, random_state=seed_of("compas", "own", 1, 0))
+        own.fit(train.X, train.y, sensitive_features=train.s)
+    assert scores[3]["auc"] == pytest.approx(auc(test.y, own.predict_proba(test.X)), abs=1e-3)

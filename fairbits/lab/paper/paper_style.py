@@ -17,6 +17,8 @@ MARKS = {  # colours of Okabe and Ito, then of Tol, which colour-blind readers c
     "BinaryMI": ("#0072B2", "square"),
     "BinaryBernoulli tuned on one draw": ("#AA4499", "circle"),
     "BinaryMI tuned on one draw": ("#332288", "square"),
+    "FairCode": ("#117733", "circle"),
+    "FairCode, random": ("#117733", "diamond"),
     "AdvCls": ("#009E73", "triangle-up"),
     "VFAE": ("#CC79A7", "triangle-down"),
     "HSIC": ("#E69F00", "diamond"),

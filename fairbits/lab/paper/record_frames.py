@@ -21,7 +21,11 @@ PUBLISHED = tomllib.loads((HERE / "published.toml").read_text(encoding="utf-8"))
 REFERENCES = ("constant", "logistic regression")
 ONE_DRAW = ", one draw"  # after the name of a method: how the paper predicts
 TUNED_ON_ONE_DRAW = " tuned on one draw"
-OURS = tuple(f"{name}{how}" for name in ("BinaryBernoulli", "BinaryMI") for how in ("", ONE_DRAW, TUNED_ON_ONE_DRAW))
+RECOMMENDED = ("FairCode", "FairCode, random", f"FairCode, random{ONE_DRAW}")
+OURS = (
+    *(f"{name}{how}" for name in ("BinaryBernoulli", "BinaryMI") for how in ("", ONE_DRAW, TUNED_ON_ONE_DRAW)),
+    *RECOMMENDED,
+)
 FOLD = ["seed", "folds", "fold"]  # what identifies external test rows
 SCORES = ["auc", "gpa", "audc", "discrimination", "one_draw_auc", "one_draw_gpa", "information"]
 CONFIDENCE = 0.95

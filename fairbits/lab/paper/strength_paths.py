@@ -16,7 +16,7 @@ from fairbits.report.page import Section
 from fairbits.report.wording import Table
 
 alt = lazy_loader.load("altair")
-BOUNDS = ("difference_bound", "tol")  # less is stronger: they have a frontier, but no stability
+BOUNDS = ("difference_bound", "tol", "limit")  # less is stronger: they have a frontier, but no stability
 COLUMNS = ["dataset", "method", "depth", "grid", "seed", "place", "fold", "strength", "value", "tint"]
 ALIKE = ("values", "folds", "fold_seed", "selection", "threads", "method")  # what runs of one grid share
 SCORES = ["auc", "gpa", "audc", "one_draw_auc", "one_draw_gpa"]
