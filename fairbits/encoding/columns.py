@@ -164,6 +164,11 @@ class DroppedColumn(Exception):
     """Why a column is left out; `TableEncoder.fit` catches it."""
 
 
+def fewest_rows(rules: Any, n_rows: int) -> int:
+    """Return how many rows a value needs to be kept: the `min_category_rows` of an encoder, less in a small table."""
+    return min(rules.min_category_rows, n_rows // 10)
+
+
 @dataclass(frozen=True)
 class NumberFeature:
     """A number, or a date or duration in seconds, scaled: (x - center) / scale; `fill` replaces what is not finite.
@@ -179,12 +184,14 @@ class NumberFeature:
 
     @classmethod
     def fit(cls, values: Any, rules: Any) -> Self:
-        """Learn a column by the `impute` of an encoder."""
+        """Learn a column by the `impute` and `min_category_rows` of an encoder."""
         kind: Literal["number", "date"] = "date" if column_kind(values) == "date" else "number"
         x = _seconds_or_numbers(kind, values)
         seen = np.sort(x[np.isfinite(x)])  # sums over them do not depend on the order of the rows
         if not len(seen):
             raise DroppedColumn("no value: every row is missing or infinite")
+        if len(seen) < fewest_rows(rules, len(x)):
+            raise DroppedColumn(f"rare: only {len(seen)} of {len(x)} rows have a value")
         low, high, gaps = seen[0], seen[-1], len(seen) < len(x)
         # The middle and the half-range first: no overflow at the ends of float64, and exactly 0 for a constant.
         half = high / 2 - low / 2
@@ -194,7 +201,7 @@ class NumberFeature:
             raise DroppedColumn(f"constant: {label(center)} in every row")
         as_many = len(seen) >= 100 and high - low == len(seen) - 1  # as rows: are they 5, 6, 7, ... in some order?
         if as_many and np.array_equal(seen, np.arange(low, high + 1)):
-            raise DroppedColumn(f"identifier: the numbers {label(low)} to {label(high)}, each once")
+            raise DroppedColumn("identifier: whole numbers without a gap, each once")
         fill = center if rules.impute == "mean" else float(np.median(seen))
         return cls(kind, center, scale, fill, indicator=gaps)
 
@@ -249,7 +256,7 @@ class CategoryFeature:
 
     @classmethod
     def fit(cls, values: Any, rules: Any) -> Self:
-        """Learn a column by the `max_categories` and `identifier_share` of an encoder."""
+        """Learn a column by the `max_categories`, `min_category_rows` and `identifier_share` of an encoder."""
         codes, distinct = as_codes(values)
         seen = int(np.count_nonzero(codes >= 0))
         if not seen:
@@ -262,10 +269,13 @@ class CategoryFeature:
         missing = seen < len(codes)
         if len(counts) == 1 and not missing:
             raise DroppedColumn(f"constant: {counts.index[0]!r} in every row")
-        other = len(counts) > rules.max_categories
-        if other:  # equal counts stay in alphabetical order, so that the choice does not depend on row order
-            counts = counts.sort_values(ascending=False, kind="stable")[: rules.max_categories - 1]
-        return cls("category", sorted(map(str, counts.index)), other, missing)
+        kept = counts[counts >= fewest_rows(rules, len(codes))]
+        if len(kept) > rules.max_categories - (len(kept) < len(counts)):
+            # Equal counts stay in alphabetical order, so that the choice does not depend on row order.
+            kept = kept.sort_values(ascending=False, kind="stable")[: rules.max_categories - 1]
+        if not len(kept) and not missing:
+            raise DroppedColumn(f"rare: none of its {len(counts)} values is frequent enough")
+        return cls("category", sorted(map(str, kept.index)), len(kept) < len(counts), missing)
 
     @property
     def suffixes(self) -> list[str]:

@@ -95,29 +95,44 @@ def sensitive_columns(sensitive_features: Any, n_rows: int | None = None) -> dic
     return columns
 
 
-def quantile_edges(x: np.ndarray, n_bins: int) -> list[float]:
-    """Return the edges of at most `n_bins` bins [a, b) of about equal size, cut at values of `x`.
+def quantile_cuts(x: np.ndarray, n_bins: int) -> list[float]:
+    """Return where to cut `x` into at most `n_bins` bins of about equal size: values of `x`, not its ends.
 
     Ties never straddle a cut; where they swallow all quantiles two bins remain.
 
-    >>> quantile_edges(np.arange(8.0), 4), quantile_edges(np.array([0, 0, 0, 0, 5, 9.0]), 2)
-    ([0.0, 2.0, 4.0, 6.0, 7.0], [0.0, 5.0, 9.0])
+    >>> quantile_cuts(np.arange(8.0), 4), quantile_cuts(np.array([0, 0, 0, 0, 5, 9.0]), 2)
+    ([2.0, 4.0, 6.0], [5.0])
     """
     cuts = np.quantile(x, np.arange(1, n_bins) / n_bins, method="higher")
-    above_lowest = x[x > x.min()].min()
-    return [float(edge) for edge in (x.min(), *np.unique(np.maximum(cuts, above_lowest)), x.max())]
+    return [float(cut) for cut in np.unique(np.maximum(cuts, x[x > x.min()].min()))]
 
 
-def bin_labels(edges: list[float]) -> list[str]:
-    """Return the names of bins, with edges to 6 digits unless that makes two alike."""
-    texts = [label(edge) if abs(edge) < 1e9 and edge.is_integer() else f"{edge:.6g}" for edge in edges]
-    return intervals(texts if len(set(texts[:-1])) == len(edges) - 1 else [repr(edge) for edge in edges])
+def bin_labels(cuts: list[float], *, closed: bool = False) -> list[str]:
+    """Return the names of bins, with cuts to 6 digits unless that makes two alike; `closed` by all their edges.
+
+    >>> bin_labels([30.0, 45.5])
+    ['under 30', '30 to under 45.5', '45.5 and over']
+    """
+    texts = [label(cut) if abs(cut) < 1e9 and cut.is_integer() else f"{cut:.6g}" for cut in cuts]
+    own = texts[:-1] if closed else texts
+    texts = texts if len(set(own)) == len(own) else [repr(cut) for cut in cuts]
+    return closed_intervals(texts) if closed else open_intervals(texts)
 
 
-def intervals(texts: list[str]) -> list[str]:
-    """Return `[a, b)` between each two edges, the last one closed.
+def open_intervals(texts: list[str], below: str = "under", above: str = "and over") -> list[str]:
+    """Return names of bins that say nothing about the least and the largest value.
 
-    >>> intervals(["1960", "1970", "1980"])
+    >>> open_intervals(["1960", "1970"], "before", "or later")
+    ['before 1960', '1960 to before 1970', '1970 or later']
+    """
+    between = [f"{low} to {below} {high}" for low, high in pairwise(texts)]
+    return [f"{below} {texts[0]}", *between, f"{texts[-1]} {above}"]
+
+
+def closed_intervals(texts: list[str]) -> list[str]:
+    """Return `[a, b)` between each two edges, the last one closed, as versions 0.1 and 0.2 named bins.
+
+    >>> closed_intervals(["1960", "1970", "1980"])
     ['[1960, 1970)', '[1970, 1980]']
     """
     pairs = [f"[{low}, {high}" for low, high in pairwise(texts)]
@@ -126,7 +141,7 @@ def intervals(texts: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class SensitiveColumn:
-    """One sensitive column: the labels of its values, and the edges if its numbers were binned."""
+    """One sensitive column: the labels of its values, and the edges between its bins if its numbers were binned."""
 
     name: str
     labels: list[str]
@@ -139,10 +154,13 @@ class SensitiveColumn:
         if column_kind(values) == "number":
             distinct = np.sort(pd.unique(x := as_numbers(values)))
             if len(distinct) > rules.max_values:
-                column = cls(name, bin_labels(edges := quantile_edges(x, rules.n_bins)), edges)
+                column = cls(name, bin_labels(edges := quantile_cuts(x, rules.n_bins)), edges)
                 warnings.warn(BinnedSensitiveFeaturesWarning(name, len(distinct), column.labels), stacklevel=4)
                 return column
             labels = [label(v) for v in distinct]
+        elif getattr(values.dtype, "ordered", False):
+            found = {label(v) for v in as_codes(values)[1]}
+            labels = [text for text in map(label, values.dtype.categories) if text in found]
         else:
             labels = sorted({label(v) for v in as_codes(values)[1]})
         if len(labels) > MAX_LABELS:
@@ -152,11 +170,11 @@ class SensitiveColumn:
         return cls(name, labels)
 
     def codes(self, values: Any) -> np.ndarray:
-        """Return 0..K-1 per row; numbers beyond the outer edges belong to the outer bins."""
+        """Return 0..K-1 per row."""
         check_complete(self.name, values)
         if self.edges is not None:
             try:
-                return np.searchsorted(self.edges[1:-1], as_numbers(values), side="right")
+                return np.searchsorted(self.edges, as_numbers(values), side="right")
             except ValueError as error:
                 problem = f"The sensitive column {self.name!r} held numbers in fit: {error}."
                 raise InputError(problem, remedy="Pass numbers again.") from error
@@ -168,8 +186,8 @@ class SensitiveColumn:
         return place
 
     def titled(self, code: int) -> str:
-        """Return `sex=Female` or `age in [17, 28)`."""
-        return f"{self.name}{'=' if self.edges is None else ' in '}{self.labels[code]}"
+        """Return `sex=Female` or `age under 28`."""
+        return f"{self.name}{'=' if self.edges is None else ' '}{self.labels[code]}"
 
     def group_names(self) -> list[str]:
         """Return the names of the groups this column makes on its own."""
@@ -204,7 +222,8 @@ class GroupEncoder:
     titles_ : list of str, what to call each coded column: `sex x race` for an intersection.
     names_ : list of lists of str, group names per coded column ("intersection" has one coded column).
     sizes_ : list of lists of int, rows per group in fit.
-    levels_ : list, what was learnt per sensitive column: name, labels, and edges if its numbers were binned.
+    levels_ : list, what was learnt per sensitive column: name, labels, and the edges between bins of numbers. The
+        labels of ordered categories are in their order. No least or largest number is kept.
 
     Examples
     --------

@@ -51,6 +51,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     max_categories : int, at most this many one-hot columns per column, the rarest merged into `(other)`.
+    min_category_rows : int, categories of fewer rows are merged into `(other)`, and columns with fewer values dropped,
+        so that a model carries no value of single people; in a table of n rows, at most n // 10 are asked for.
     impute : {"mean", "median"}, what a missing number is replaced by.
     identifier_share : float or None, drop a text column with more than `max_categories` distinct values if these are at
         least this share of its rows; None keeps all.
@@ -80,6 +82,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """
 
     max_categories: int = setting(30, at_least=2, whole=True)
+    min_category_rows: int = setting(10, at_least=1, whole=True)
     impute: str = setting("mean", one_of=("mean", "median"))
     identifier_share: float | None = setting(0.9, above=0, at_most=1, optional=True)
     dtype: Any = setting(np.float32, check=float_type)  # noqa: RUF009
@@ -197,7 +200,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         texts = {name: f"dropped, {reason}" for name, reason in self.dropped_.items()}
         texts |= {name: feature.describe() for _, name, feature in self._kept()}
-        return "\n".join(f"{name}: {texts[name]}" for name in self._input_names())
+        return "\n".join(" ".join(f"{name}: {texts[name]}".split()) for name in self._input_names())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@ import pandas as pd
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.encoding.columns import absent, as_microseconds, as_numbers
 from fairbits.encoding.columns import label as text_of
-from fairbits.encoding.group_encoder import bin_labels, intervals, quantile_edges
+from fairbits.encoding.group_encoder import bin_labels, closed_intervals, open_intervals, quantile_cuts
 from fairbits.encoding.recognition import split_people
 from fairbits.errors import InputError
 from fairbits.tables.table_file import check_columns
@@ -22,6 +22,7 @@ FEWEST_OF_A_GROUP = 17  # training rows, so that every part of the rows has some
 TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3  # of all rows, and of the others
 SEED = 0  # of the split
 MOST_NUMBERS = 10  # a sensitive column with more distinct numbers is cut into intervals
+FEWEST_NAMED = 10  # rows of a group whose name is written where it is not protected
 UNKNOWN = "(missing)"
 IDENTIFIES = re.compile(r"(^|[_\W])(id|uuid|ssn|person|patient|customer|client|user|member|employee)$", re.IGNORECASE)
 MERGE = "Merge it with another, or leave its rows out."
@@ -32,7 +33,7 @@ class Task:
     """What to predict from what, and what to protect.
 
     `groups` is how several sensitive columns are protected: crossed ("intersection") or "each" on its own. Sensitive
-    numbers are intervals in `s`, the same for every part of the rows; `bins` has their edges.
+    numbers are intervals in `s`, the same for every part of the rows; `cuts` has the edges between them.
     """
 
     X: pd.DataFrame
@@ -41,7 +42,7 @@ class Task:
     label: str
     groups: str
     group_sizes: dict[str, int]
-    bins: dict[str, list[float]]
+    cuts: dict[str, list[float]]
     notes: list[str]
     parts: tuple[np.ndarray, np.ndarray, np.ndarray]  # the rows that train, that calibrate and that test
     person: pd.DataFrame | None = None  # what identifies a person, where people have several rows
@@ -77,7 +78,7 @@ def make_task(
     y = _label(table[label])
     who = table[list(person)] if person else None
     parts = _parts(len(table), who)
-    s, known, bins, cut = sensitive_groups(table[list(sensitive)], FEWEST_OF_A_GROUP, n_bins, parts[0])
+    s, known, cuts, cut = sensitive_groups(table[list(sensitive)], FEWEST_OF_A_GROUP, n_bins, parts[0])
     train = _places(known, parts)[0]
     groups, sizes, split = split_groups(s.iloc[train], FEWEST_OF_A_GROUP)
     if groups == "intersection" and len(sensitive) > 1:
@@ -106,7 +107,7 @@ def make_task(
         asks = [f"Rows with the same {', '.join(person)} are one person: {len(who.drop_duplicates()):,} people."]
     notes = [f"{(~labelled).sum()} rows without a label were left out."] * (not labelled.all())
     notes += [*cut, *split, *left_out, *asks]
-    return Task(X, y[known], s, label, groups, every, bins, notes, (train, held, test), who)
+    return Task(X, y[known], s, label, groups, every, cuts, notes, (train, held, test), who)
 
 
 def _check_names(
@@ -190,17 +191,20 @@ def sensitive_groups(
     """Cut numbers and dates into intervals; missing values are a group of their own, unless they are too few for one.
 
     The `deciding` rows, all by default, decide; rows of groups that these do not have are left out. Returns the groups
-    of the rows to keep, which rows these are, the edges of the intervals, and notes.
+    of the rows to keep, which rows these are, the edges between the intervals, and notes.
     """
-    bins, notes, deciding = {}, [], np.arange(len(s)) if deciding is None else deciding
+    cuts, notes, deciding = {}, [], np.arange(len(s)) if deciding is None else deciding
     for name, column in s.items():
         own = column.iloc[deciding]
         present = own[~absent(own)]
         if present.dtype.kind in "iufM" and present.nunique() > MOST_NUMBERS:
-            bins[str(name)] = quantile_edges(numbers_or_days(present), n_bins)
+            cuts[str(name)] = quantile_cuts(x := numbers_or_days(present), n_bins)
+            days = np.floor(cuts[str(name)]) if column.dtype.kind == "M" else np.empty(0)
+            if len(days) and days[0] > x.min() and (np.diff(days) > 0).all():  # cut at midnight where that is possible
+                cuts[str(name)] = days.tolist()
             what = f"{name} holds dates and" if column.dtype.kind == "M" else str(name)
-            notes.append(f"{what} was cut into {len(bins[str(name)]) - 1} groups at its quantiles.")
-    groups, known = as_groups(s, bins), np.ones(len(s), dtype=bool)
+            notes.append(f"{what} was cut into {len(cuts[str(name)]) + 1} groups at its quantiles.")
+    groups, known = as_groups(s, cuts), np.ones(len(s), dtype=bool)
     if len(deciding) < len(s):
         _sizes(groups, "each")  # raises if there are too many, before some are left out
     for name, column in groups.items():
@@ -208,48 +212,63 @@ def sensitive_groups(
         unseen = ~column.isin(column.iloc[deciding].unique()).to_numpy() & ~missing
         if unseen.any():
             known &= ~unseen
-            groups_left = ", ".join(sorted(map(str, column[unseen].unique()))[:3])
-            notes.append(
-                f"{unseen.sum()} rows of {name} are left out: no training row is in their group ({groups_left})."
-            )
+            named = _named(column[unseen].astype(str).value_counts())
+            notes.append(f"{unseen.sum()} rows of {name} are left out: no training row is in their group ({named}).")
         if missing.any() and missing[deciding].sum() < least:
             known &= ~missing
             notes.append(f"{name} is missing in {missing.sum()} rows, too few for a group of their own: left out.")
         elif missing.any():
             notes.append(f"{name} is missing in {missing.sum()} rows, which are a group of their own.")
-    return groups[known].reset_index(drop=True), known, bins, notes
+    return groups[known].reset_index(drop=True), known, cuts, notes
 
 
-def as_groups(s: pd.DataFrame, bins: dict[str, list[float]]) -> pd.DataFrame:
+def _named(sizes: pd.Series) -> str:
+    """Name up to five groups by their rows; those of few rows are pooled, because their names may point at people.
+
+    >>> _named(pd.Series({"Greek": 12, "Faroese": 1, "Manx": 2}))
+    'Greek (12 rows); 2 groups of fewer than 10 rows'
+    """
+    large = [f"{name} ({size} rows)" for name, size in sizes.items() if size >= FEWEST_NAMED]
+    rare, more = len(sizes) - len(large), len(large) - 5
+    pooled = f"{rare} group{'s' * (rare > 1)} of fewer than {FEWEST_NAMED} rows"
+    return "; ".join([*large[:5], *[f"{more} more"] * (more > 0), *[pooled] * (rare > 0)])
+
+
+def as_groups(s: pd.DataFrame, cuts: dict[str, list[float]], *, closed: bool = False) -> pd.DataFrame:
     """Return sensitive columns with intervals in place of numbers and dates, and a group for what is missing.
 
-    >>> as_groups(pd.DataFrame({"age": [20, 35, None]}), {"age": [18.0, 30.0, 64.0]})["age"].tolist()
-    ['[18, 30)', '[30, 64]', '(missing)']
+    With `closed`, `cuts` has the outer edges, too, and the intervals have the names of versions 0.1 and 0.2.
+
+    >>> as_groups(pd.DataFrame({"age": [20, 35, None]}), {"age": [30.0, 45.0]})["age"].tolist()
+    ['under 30', '30 to under 45', '(missing)']
     """
     groups = s.copy()
     for name, column in s.items():
         unknown = absent(column)
-        if edges := bins.get(str(name)):
-            places = np.searchsorted(edges[1:-1], numbers_or_days(column), side="right")
-            names = _date_labels(edges) if column.dtype.kind == "M" else bin_labels(edges)
-            groups[name] = np.where(unknown, UNKNOWN, np.array(names)[places])
+        if edges := cuts.get(str(name)):
+            places = np.searchsorted(edges[1:-1] if closed else edges, numbers_or_days(column), side="right")
+            names = (_date_labels if column.dtype.kind == "M" else bin_labels)(edges, closed=closed)
+            texts = np.where(unknown, UNKNOWN, np.array(names)[places])
+            groups[name] = pd.Categorical(texts, [*names, UNKNOWN], ordered=True)
         elif unknown.any():
             groups[name] = [UNKNOWN if gone else text_of(v) for v, gone in zip(column, unknown, strict=True)]
     return groups
 
 
-def _date_labels(edges: list[float]) -> list[str]:
-    """Return the names of intervals of days since 1970: dates, and times of day only where two dates are equal.
+def _date_labels(cuts: list[float], *, closed: bool = False) -> list[str]:
+    """Return the names of intervals of days since 1970: dates, and times of day only where a cut is not at midnight.
 
-    >>> _date_labels([-3653.0, 38.0, 11676.0])
-    ['[1960-01-01, 1970-02-08)', '[1970-02-08, 2001-12-20]']
+    >>> _date_labels([38.0, 11676.0])
+    ['before 1970-02-08', '1970-02-08 to before 2001-12-20', '2001-12-20 or later']
     """
-    times = (np.array(edges) * 86_400e6).round().astype("datetime64[us]")
+    times = (np.array(cuts) * 86_400e6).round().astype("datetime64[us]")
     for unit in ("D", "s", "us"):
         texts = np.datetime_as_string(times, unit=unit, casting="unsafe").tolist()
-        if len(set(texts[:-1])) == len(edges) - 1:
-            return intervals(texts)
-    return bin_labels(edges)
+        if closed and len(set(texts[:-1])) == len(texts) - 1:
+            return closed_intervals(texts)
+        if not closed and (times.astype(f"datetime64[{unit}]") == times).all():
+            return open_intervals(texts, "before", "or later")
+    return bin_labels(cuts, closed=closed)
 
 
 def numbers_or_days(column: pd.Series) -> np.ndarray:
@@ -266,7 +285,7 @@ def split_groups(s: pd.DataFrame, least: int) -> tuple[str, dict[str, int], list
     small = _small(sizes, least)
     if not small or s.shape[1] == 1:
         return "each" if small else "intersection", sizes, []
-    listed = "; ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+    listed = _named(pd.Series({name: size for name, size in sizes.items() if size < least}))
     note = f"Each sensitive column is protected on its own; these combinations are too small: {listed}."
     return "each", _sizes(s, "each"), [note]
 

@@ -112,12 +112,14 @@ def test_columns_are_matched_by_name_or_by_position():
 
 def test_numbers_are_binned_with_a_warning():
     age = pd.Series(np.arange(17, 97), name="age")
-    with pytest.warns(BinnedSensitiveFeaturesWarning, match=r"'age' has 80 .*\[17, 37\), .*cut") as caught:
+    with pytest.warns(
+        BinnedSensitiveFeaturesWarning, match=r"'age' has 80 .*cut .* under 37, 37 to under 57, "
+    ) as caught:
         encoder = GroupEncoder().fit(age)
     said = caught[0].message
-    assert (said.column, said.distinct, said.labels[0]) == ("age", 80, "[17, 37)")
-    assert encoder.names_ == [["age in [17, 37)", "age in [37, 57)", "age in [57, 77)", "age in [77, 96]"]]
-    assert encoder.levels_[0].edges == [17, 37, 57, 77, 96]
+    assert (said.column, said.distinct, said.labels[0]) == ("age", 80, "under 37")
+    assert encoder.names_ == [["age under 37", "age 37 to under 57", "age 57 to under 77", "age 77 and over"]]
+    assert encoder.levels_[0].edges == [37, 57, 77]
     assert encoder.sizes_ == [[20, 20, 20, 20]]
     assert encoder.transform([36, 37, 5, 200]).tolist() == [
         [0],
@@ -135,13 +137,13 @@ def test_ten_values_are_not_binned():
 @pytest.mark.parametrize(
     ("values", "names"),
     [
-        ([0] * 90 + list(range(1, 21)), ["[0, 1)", "[1, 20]"]),
-        (list(range(20)) + [20] * 90, ["[0, 20)", "[20, 20]"]),
-        (list(range(10)) + [10] * 90 + list(range(11, 21)), ["[0, 10)", "[10, 20]"]),
+        ([0] * 90 + list(range(1, 21)), ["under 1", "1 and over"]),
+        (list(range(20)) + [20] * 90, ["under 20", "20 and over"]),
+        (list(range(10)) + [10] * 90 + list(range(11, 21)), ["under 10", "10 and over"]),
     ],
 )
 def test_heavy_ties_still_give_two_groups(values, names):
-    assert small().fit(values).names_ == [[f"sensitive_features in {name}" for name in names]]
+    assert small().fit(values).names_ == [[f"sensitive_features {name}" for name in names]]
 
 
 @pytest.mark.filterwarnings("ignore::fairbits.encoding.BinnedSensitiveFeaturesWarning")

@@ -137,7 +137,35 @@ def test_rare_categories_are_merged_and_unseen_join_them():
 
 def test_equally_rare_categories_are_kept_in_alphabetical_order():
     jobs = [[f"{i:02}"] for i in np.random.default_rng(0).permutation(np.arange(60) % 40)] * 2
-    assert TableEncoder(max_categories=31).fit(jobs).features_[0].categories[-10:] == [f"{i}" for i in range(20, 30)]
+    encoder = TableEncoder(max_categories=31, min_category_rows=1).fit(jobs)
+    assert encoder.features_[0].categories[-10:] == [f"{i}" for i in range(20, 30)]
+
+
+def test_a_value_of_fewer_than_ten_rows_is_merged_whatever_it_is():
+    jobs = ["nurse"] * 60 + ["cook"] * 40 + ["abbot"] * 9 + ["pope"]
+    rank = [None] * 101 + ["high"] * 9
+    pension = [np.nan] * 101 + [4711.0] * 9
+    encoder = TableEncoder().fit(
+        pd.DataFrame({"job": jobs, "rank": rank, "pension": pension, "n": [f"{i % 55}" for i in range(110)]})
+    )
+    assert encoder.get_feature_names_out().tolist() == [
+        "job=cook",
+        "job=nurse",
+        "job=(other)",
+        "rank=(other)",
+        "rank=(missing)",
+    ]
+    assert encoder.dropped_ == {
+        "pension": "rare: only 9 of 110 rows have a value",
+        "n": "rare: none of its 55 values is frequent enough",
+    }
+    kept = TableEncoder(min_category_rows=9).fit(pd.DataFrame({"job": jobs}))
+    assert kept.get_feature_names_out().tolist() == ["job=abbot", "job=cook", "job=nurse", "job=(other)"]
+
+
+def test_a_small_table_keeps_what_a_tenth_of_its_rows_have():
+    assert TableEncoder().fit([["a"], ["b"]] * 2 + [["c"]] * 15).features_[0].categories == ["a", "b", "c"]
+    assert TableEncoder().fit([["a"]] + [["b"]] * 20).features_[0].categories == ["b"]
 
 
 def test_exactly_the_cap_is_not_merged():
@@ -173,7 +201,7 @@ def test_dropped_columns_are_reported():
 
 def test_identifiers_can_be_kept():
     ids = pd.DataFrame({"id": [f"p{i:02}" for i in range(40)]})
-    assert encoded(ids, identifier_share=None, max_categories=5).sum() == 40
+    assert encoded(ids, identifier_share=None, max_categories=5, min_category_rows=1).sum() == 40
 
 
 def test_constant_with_gaps_keeps_the_indicator_only():

@@ -163,4 +163,4 @@ def test_a_numeric_sensitive_column_is_cut_into_stated_bins(cls):
     with pytest.warns(BinnedSensitiveFeaturesWarning, match="quantiles"):
         model = quick(cls).fit(X, y, sensitive_features=pd.Series(age, name="age"))
     assert len(model.groups_[0]) == 4
-    assert model.groups_[0][0].startswith("age in [18")
+    assert model.groups_[0][0].startswith("age under ")

@@ -1,10 +1,12 @@
 """Tasks: what becomes of every column, and a sentence for each table that makes none."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits.tables.task import as_groups, make_task
+from fairbits.tables.task import as_groups, make_task, split_groups
 
 
 def table(n=400, **columns):
@@ -37,8 +39,8 @@ def test_new_rows_get_the_same_intervals():
     task = make_task(table(), "approved", ["age"])
     old = table()["age"]
     few = old.iloc[:7]
-    assert as_groups(few.to_frame(), task.bins)["age"].tolist() == task.s["age"].iloc[:7].tolist()
-    assert as_groups(pd.DataFrame({"age": [-3, 200]}), task.bins)["age"].nunique() == 2
+    assert as_groups(few.to_frame(), task.cuts)["age"].tolist() == task.s["age"].iloc[:7].tolist()
+    assert as_groups(pd.DataFrame({"age": [-3, 200]}), task.cuts)["age"].nunique() == 2
 
 
 def test_numbers_with_missing_ones_are_cut_too():
@@ -54,8 +56,8 @@ def test_dates_are_cut_into_intervals_of_days():
     born[:60] = None
     task = make_task(table(born=born), "approved", ["born"], n_bins=2)
     assert len(task.group_sizes) == 3
-    first = born.iloc[task.parts[0]].min()  # of the training rows, which decide
-    assert task.bins["born"][0] == (first - pd.Timestamp("1970-01-01")).days
+    own = born.iloc[task.parts[0]].dropna().sort_values()  # the training rows decide
+    assert task.cuts["born"] == [(own.iloc[len(own) // 2] - pd.Timestamp("1970-01-01")).days]
 
 
 def test_rows_without_label_are_left_out():
@@ -114,17 +116,47 @@ def test_dates_of_birth_are_sensitive_too():
     task = make_task(table(born=born), "approved", ["born"])
     assert len(task.group_sizes) == 4
     assert task.notes == ["born holds dates and was cut into 4 groups at its quantiles."]
-    edges = [name.strip("[])").split(", ")[0] for name in sorted(task.group_sizes)][1:]
+    edges = [name.split()[0] for name in task.group_sizes][1:]
     counts = np.bincount(np.searchsorted(pd.to_datetime(edges), born, side="right"))
-    assert counts.tolist() == [task.group_sizes[name] for name in sorted(task.group_sizes)]
+    assert counts.tolist() == list(task.group_sizes.values())
 
 
 def test_times_within_a_day_are_told_apart():
     met = pd.Timestamp("2024-05-01") + pd.to_timedelta(np.arange(400), "min")
     task = make_task(table(met=met), "approved", ["met"], n_bins=2)
     own = np.sort(met[task.parts[0]])
-    low, middle, high = (np.datetime_as_string(own[i], unit="s") for i in (0, len(own) // 2, -1))
-    assert sorted(task.group_sizes) == [f"[{low}, {middle})", f"[{middle}, {high}]"]
+    middle = np.datetime_as_string(own[len(own) // 2], unit="s")
+    assert list(task.group_sizes) == [f"before {middle}", f"{middle} or later"]
+
+
+def test_times_of_several_days_are_cut_at_midnight():
+    """Then their names say no time at which somebody came."""
+    met = pd.Timestamp("2024-05-01 00:17") + pd.to_timedelta(np.arange(400), "h")
+    task = make_task(table(met=met), "approved", ["met"])
+    assert all(re.fullmatch(r"[\d-]{10} (or later|to before [\d-]{10})|before [\d-]{10}", g) for g in task.group_sizes)
+    (day,) = (name.split()[1] for name in task.group_sizes if name.startswith("before"))
+    assert task.group_sizes[f"before {day}"] == (met < day).sum()
+
+
+def test_groups_of_numbers_are_in_numeric_order():
+    task = make_task(table(age=np.arange(400) % 200), "approved", ["age"])
+    edges = [int(name.split()[0]) for name in list(task.group_sizes)[1:]]
+    assert edges == sorted(edges) == task.cuts["age"]
+    assert edges[0] < 100 <= edges[-1]  # another order as texts
+
+
+def test_names_of_few_rows_are_not_written():
+    _, held, _ = make_task(table(), "approved", ["sex"]).parts
+    race = np.where(np.isin(np.arange(400), held[:3]), "Manx", np.where(np.arange(400) % 2, "A", "B"))
+    task = make_task(table(race=race), "approved", ["race"])
+    left_out = "3 rows of race are left out: no training row is in their group (1 group of fewer than 10 rows)."
+    assert task.notes == [left_out]
+    s = pd.DataFrame(
+        {"sex": ["F"] * 60 + ["M"] * 60, "job": ["x"] * 45 + ["y"] * 12 + ["z"] * 3 + ["x", "y", "z"] * 20}
+    )
+    groups, _, (note,) = split_groups(s, 17)
+    assert groups == "each"
+    assert note.endswith("too small: sex=F, job=y (12 rows); 1 group of fewer than 10 rows.")
 
 
 many = np.arange(400).astype(str)
@@ -172,11 +204,13 @@ def test_training_rows_alone_decide():
     assert [len(train), len(held), len(test)] == [224, 96, 80]
     age = table()["age"].to_numpy().copy()
     age[np.concatenate([held, test])] += 1000
-    assert make_task(table(age=age), "approved", ["age"]).bins == first.bins
+    assert make_task(table(age=age), "approved", ["age"]).cuts == first.cuts
     job = table()["job"].to_numpy().astype(object).copy()
     job[held[:3]] = "judge"
     told = make_task(table(job=job), "approved", ["job"])
-    assert "3 rows of job are left out: no training row is in their group (judge)." in told.notes
+    assert (
+        "3 rows of job are left out: no training row is in their group (1 group of fewer than 10 rows)." in told.notes
+    )
     assert len(told.y) == 397
     assert [len(part) for part in told.parts] == [224, 93, 80]
     assert "judge" not in told.group_sizes
