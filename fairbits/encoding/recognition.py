@@ -1,14 +1,17 @@
 """Recognise what was seen before: sensitive columns in a table, rows that a model was trained on, people."""
 
+import base64
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
+from scipy.stats import hypergeom
 from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
 from fairbits.encoding.columns import array_of, as_codes, as_frame, as_numbers, column_kind, one_column, take_rows
@@ -19,6 +22,8 @@ SAMPLE_ROWS = 2_000
 MARGIN = 0.05  # more rows than chance explains, on top of three standard deviations
 RUN = 8  # rows in a row whose content is compared, where rows have no labels
 FEWEST_ROWS = 10  # below, two columns of distinct numbers are in the same order too easily
+FALSE_ALARM = 1e-6  # chance that a sketch takes a table of new rows for one of the fit
+MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))  # splitmix64
 ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it modulo 2^64 keeps different hashes different
 
 
@@ -106,6 +111,57 @@ def index_hashes(X: Any) -> np.ndarray | None:
 def table_fingerprint(hashes: np.ndarray) -> str:
     """Return a text that is equal for tables of the same rows, in any order."""
     return hashlib.sha256(np.sort(hashes).tobytes()).hexdigest()
+
+
+@dataclass(frozen=True)
+class RowSketch:
+    """A trace of a table that recognises many of its rows together, and no single one.
+
+    A random half of the rows sets one bit each in an array of which half the bits are set. A row of the table finds its
+    bit set with chance 3/4, any other row with chance 1/2: whichever it is, the odds that this row was in the table
+    change by a factor of at most 2. The other half of the rows is counted: how many find their bit set although they
+    did not set it, by chance or because their content repeats.
+    """
+
+    bits: str  # base64
+    size: int  # how many bits
+    salt: int
+    others: int  # rows of the other half
+    found: int  # those of them that find their bit set
+
+    @classmethod
+    def of(cls, hashes: np.ndarray) -> Self:
+        """Sketch a table by the hashes of its rows, one row of each person; equal tables have equal sketches."""
+        # What is drawn depends on all rows, so that refits add no evidence and nobody can draw it again for one row.
+        secret = hashlib.sha512(b"sketch" + np.sort(hashes).tobytes()).digest()
+        salt, seed = int.from_bytes(secret[:8]), list(secret[8:])
+        kept, others = np.array_split(np.random.default_rng(seed).permutation(np.sort(hashes)), 2)
+        size = max(round(len(np.unique(kept)) / math.log(2)), 1)
+        array = np.zeros(size, dtype=bool)
+        array[_bit_places(kept, salt, size)] = True
+        found = int(array[_bit_places(others, salt, size)].sum())
+        return cls(base64.b64encode(np.packbits(array).tobytes()).decode(), size, salt, len(others), found)
+
+    def recognises(self, hashes: np.ndarray) -> bool:
+        """Return whether so many rows find their bit set that chance and repeated content do not explain it.
+
+        Fisher's exact test, one-sided, of these rows against the other half of the table. If they are new rows of the
+        same population, both counts are binomial with the same chance. Each content must pass on its own, too: a new
+        row that is repeated many times counts once.
+        """
+        array = np.unpackbits(np.frombuffer(base64.b64decode(self.bits), np.uint8), count=self.size)
+        for rows in (hashes, np.unique(hashes)):
+            n, found = len(rows), int(array[_bit_places(rows, self.salt, self.size)].sum())
+            if hypergeom.sf(found - 1, n + self.others, found + self.found, n) > FALSE_ALARM:
+                return False
+        return len(hashes) > 0
+
+
+def _bit_places(hashes: np.ndarray, salt: int, size: int) -> np.ndarray:
+    mixed = hashes ^ np.uint64(salt)
+    for shift, factor in MIX:
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed % np.uint64(size)
 
 
 @dataclass(eq=False)

@@ -22,7 +22,7 @@ from fairbits.auditing.probes import score_intervals
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.certificate.released_code import encode_rows, fitted_code
 from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.encoding.recognition import one_row_each, row_hashes, table_fingerprint
+from fairbits.encoding.recognition import RowSketch, one_row_each, row_hashes, table_fingerprint
 from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
@@ -333,20 +333,21 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
         for name, number in numbers.items()
         for i, group in enumerate(groups[name].names_[0])
     ]
-    # What recognises the whole table if it comes back to certify the fit; it recognises no single row.
+    # What recognises the table, or many of its rows, if they come back to certify the fit; it recognises no single row.
     pieces = (task.part(np.arange(i, min(i + PIECE, len(task.y)))) for i in range(0, len(task.y), PIECE))
-    hashes = [row_hashes(encoder.own_columns(fitted_code(fit.model, X, s)[1])) for X, _, s in pieces]
+    hashes = np.concatenate([row_hashes(encoder.own_columns(fitted_code(fit.model, X, s)[1])) for X, _, s in pieces])
     return {
         "format": FORMAT,
         "source": source,
-        "table": table_fingerprint(np.concatenate(hashes)),
+        "table": table_fingerprint(hashes),
+        "sketch": asdict(RowSketch.of(hashes[one_row_each(task.person, len(hashes))])),
         "task": {
             "label": task.label,
             "classes": [str(c) for c in method.classes_],
             "sensitive": list(task.s.columns),
             "groups": task.groups,
             "group_sizes": task.group_sizes,
-            "bins": task.bins,
+            "cuts": task.cuts,
             "rows": fit.rows,
             "columns": encoder.describe().splitlines(),
             "notes": task.notes,

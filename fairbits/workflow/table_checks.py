@@ -17,7 +17,7 @@ from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.group_sums import MAX_BITS
 from fairbits.certificate.released_code import binary_digits
 from fairbits.encoding.columns import label as text_of
-from fairbits.encoding.recognition import one_row_each, row_hashes, table_fingerprint
+from fairbits.encoding.recognition import RowSketch, one_row_each, row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
@@ -31,7 +31,7 @@ FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
 
 
 class NewRows(NamedTuple):
-    """The rows of a table whose groups a model knows, and whether it is the whole table of the fit."""
+    """The rows of a table whose groups a model knows, and whether they are, or many of them are, rows of the fit."""
 
     X: np.ndarray
     s: pd.DataFrame
@@ -49,7 +49,10 @@ def new_rows(model: FittedModel, table: TableFile) -> NewRows:
         label, columns = record["task"]["label"], model.encoder.own_columns(X)
         if label in table.names:  # the fit leaves rows without a label out
             columns = columns[table.read([label]).frame[label].notna().to_numpy()[groups.known]]
-        fitted = record["table"] == table_fingerprint(row_hashes(columns))
+        hashes = row_hashes(columns)
+        fitted = record["table"] == table_fingerprint(hashes)
+        if not fitted and "sketch" in record:  # earlier versions wrote none
+            fitted = RowSketch(**record["sketch"]).recognises(hashes)
     return NewRows(X, groups.s, groups.known, fitted, [*reader.notes, *groups.notes])
 
 
@@ -77,9 +80,9 @@ class Compared:
 
 @dataclass(frozen=True)
 class Recertified:
-    """The certificate of new rows beside the earlier one."""
+    """The certificate of new rows beside the earlier one; None if the rows are not new."""
 
-    certificate: Certificate
+    certificate: Certificate | None
     verdict: str
     compared: list[Compared]
     promised: bool  # the earlier limits were asked for; else they are the bounds of a certificate
@@ -89,17 +92,19 @@ class Recertified:
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain lists, numbers and texts, ready for JSON."""
         compared = [{**asdict(c), "contradicted": c.contradicted} for c in self.compared]
-        return {**vars(self), "compared": compared, "certificate": self.certificate.to_dict()}
+        return {**vars(self), "compared": compared, "certificate": self.certificate and self.certificate.to_dict()}
 
     def __str__(self) -> str:
         limit = "the certified limit" if self.promised else "the bound from its fit"
         proof = self.certificate
+        if proof is None:
+            return "\n".join([WORDS["verdicts"][self.verdict], *self.notes])
         shown = (proof.total_variation, 3), (proof.balanced_accuracy, 3), (proof.information, 4)
         known = {
             "found": self,
             "limit": limit,
             "bounds": [at_most(*bound) for bound in shown],
-            "confidence": f"{percent(self.certificate.confidence)} confidence",
+            "confidence": f"{percent(proof.confidence)} confidence",
         }
         said = {name: text.format(**known) for name, text in WORDS["verdicts"].items()}
         header = f"  {'':<40} {'limit':>11} {'lower bound':>11} {'upper bound':>11}"
@@ -122,24 +127,28 @@ def recertify(
     """
     for one in (model, *beside):
         one.need_code()
-    new, limit = new_rows(model, table), model.limit
-    who = _people(table, person, new.known)
+    new, limit = [new_rows(one, table) for one in (model, *beside)], model.limit
+    own, promised = new[0], limit is not None and limit.promised
+    if any(not np.array_equal(other.known, own.known) for other in new):
+        raise InputError("The models know the groups of different rows.", remedy="Use rows of groups that both know.")
+    who = _people(table, person, own.known)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        check_fresh(model.method, new.X)
-        theta = torch.from_numpy(np.asarray(model.method.code_probabilities(new.X), dtype=np.float64))
-        coded = CodedRows(theta, model.groups, hard=model.is_hard)
-        others = [_other_code(other, table, new.known) for other in beside]
+        for one, rows in zip((model, *beside), new, strict=True):
+            check_fresh(one.method, rows.X)
+        if any(rows.fitted for rows in new) or any(issubclass(w.category, TrainingRowsWarning) for w in caught):
+            return Recertified(None, NOT_FRESH, [], promised, len(own.X), own.notes)
+        coded, *others = (
+            CodedRows(one.method.code_probabilities(rows.X).astype(np.float64), one.groups, hard=one.is_hard)
+            for one, rows in zip((model, *beside), new, strict=True)
+        )
         known: dict[str, Any] = {"confidence": confidence, "draws": draws, "person": who, "beside": others}
-        certificate = certify(coded, sensitive_features=new.s, **known)
-    used = [w for w in caught if issubclass(w.category, TrainingRowsWarning)]
-    notes = [worded(w.message) for w in caught if w not in used and isinstance(w.message, InputWarning)]
-    seen, promised = bool(used) or new.fitted, limit is not None and limit.promised
+        certificate = certify(coded, sensitive_features=own.s, **known)
+    notes = [worded(w.message) for w in caught if isinstance(w.message, InputWarning)]
     compared = []
-    if not seen and not beside and limit is not None and limit.draws == draws:
-        compared = _compare(model, limit, new, theta, certificate, who)
-    verdict = NOT_FRESH if seen else _verdict(compared)
-    return Recertified(certificate, verdict, compared, promised, len(new.X), [*new.notes, *notes])
+    if not beside and limit is not None and limit.draws == draws:
+        compared = _compare(model, limit, own, torch.from_numpy(coded.theta), certificate, who)
+    return Recertified(certificate, _verdict(compared), compared, promised, len(own.X), [*own.notes, *notes])
 
 
 def _compare(
@@ -175,15 +184,6 @@ def _compare(
     return found
 
 
-def _other_code(model: FittedModel, table: TableFile, known: np.ndarray) -> CodedRows:
-    """Return the code of another model for the same rows of a table."""
-    new = new_rows(model, table)
-    if not np.array_equal(new.known, known):
-        raise InputError("The models know the groups of different rows.", remedy="Use rows of groups that both know.")
-    check_fresh(model.method, new.X)
-    return CodedRows(np.asarray(model.method.code_probabilities(new.X)), model.groups, hard=model.is_hard)
-
-
 def _people(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.DataFrame | None:
     """Return what identifies the people of some rows of a table; None if each row is another person."""
     if not names:
@@ -210,8 +210,13 @@ def _verdict(compared: list[Compared]) -> str:
 def audit_model(
     model: FittedModel, table: TableFile, *, label: str | None = None, person: Sequence[str] = (), **options: Any
 ) -> tuple[list[Audit], list[str]]:
-    """Audit a model on the rows of a table, for the sensitive columns it protects; return also notes."""
+    """Audit a model on the rows of a table, for the sensitive columns it protects; return also notes.
+
+    Rows of its fit are not audited.
+    """
     new = new_rows(model, table)
+    if new.fitted:
+        return [], [*new.notes, WORDS["audits"]["not_fresh"]]
     X, y, s, who = new.X, None, new.s, _people(table, person, new.known)
     if label is not None:
         labels = _labels(model, table, label)[new.known]
@@ -219,7 +224,7 @@ def audit_model(
         X, y, s = X[has], labels[has].to_numpy(model.method.classes_.dtype), s[has]
         who = None if who is None else who[has]
     found, _ = audit_in_words(model.method, X, y, sensitive_features=s, person=who, **options)
-    return [found], [*new.notes, *[WORDS["audits"]["not_fresh"]] * new.fitted]
+    return [found], new.notes
 
 
 def _labels(model: FittedModel, table: TableFile, label: str) -> pd.Series:

@@ -1,5 +1,6 @@
 """Rows are recognised when they come back, and only then."""
 
+import base64
 import pickle
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from fairbits.datasets import load_adult, load_compas
-from fairbits.encoding import SeenRows, TableEncoder, index_hashes, row_hashes
+from fairbits.encoding import SeenRows, TableEncoder, index_hashes, recognition, row_hashes
+from fairbits.encoding.recognition import FALSE_ALARM, RowSketch, _bit_places
 
 
 def seen(x, index=None):
@@ -75,3 +77,64 @@ def test_a_pickle_tells_nothing_of_single_rows():
     assert known.come_back(row_hashes(x[:100])) is None
     assert known.hashes is None
     assert known.index is None
+
+
+def hashes(n, seed=0):
+    return np.random.default_rng(seed).integers(2**64, size=n, dtype=np.uint64)
+
+
+def bit_set(sketch, rows):
+    """Return which rows find their bit set, one by one as somebody would who looks for a person."""
+    array = np.unpackbits(np.frombuffer(base64.b64decode(sketch.bits), np.uint8), count=sketch.size)
+    return array[_bit_places(rows, sketch.salt, sketch.size)].astype(bool)
+
+
+def test_a_sketch_is_deniable_for_every_row():
+    """The odds that a row was in the table change by a factor of at most 2, whatever the sketch says of it."""
+    own, new = hashes(20_000), hashes(20_000, 1)
+    sketch = RowSketch.of(own)
+    member, stranger = bit_set(sketch, own).mean(), bit_set(sketch, new).mean()
+    assert member == pytest.approx(0.75, abs=0.015)
+    assert stranger == pytest.approx(0.5, abs=0.015)
+    assert sketch.others == 10_000
+    assert sketch.found / sketch.others == pytest.approx(stranger, abs=0.015)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20])
+def test_a_sketch_recognises_no_single_row_nor_a_few(n):
+    own = hashes(5_000)
+    assert not any(RowSketch.of(own).recognises(own[i : i + n]) for i in range(0, 100, n))
+
+
+def test_a_sketch_recognises_a_table_with_many_of_its_rows():
+    own = hashes(5_000)
+    sketch = RowSketch.of(own)
+    assert sketch.recognises(own[:500])
+    assert sketch.recognises(np.concatenate([own[:1500], hashes(1500, 1)]))
+    assert not sketch.recognises(hashes(3_000, 2))
+    assert RowSketch.of(own[::-1]) == sketch
+
+
+def test_false_alarms_of_a_sketch_are_as_rare_as_stated(monkeypatch):
+    """At one in a hundred, which a test can count; new rows are of the same population, whose content repeats."""
+    monkeypatch.setattr(recognition, "FALSE_ALARM", 0.01)
+    rng, contents, alarms = np.random.default_rng(0), hashes(3_000), 0
+    chance = rng.dirichlet(np.full(3_000, 0.2))
+    for _ in range(200):
+        own, new = rng.choice(contents, (2, 400), p=chance)
+        alarms += RowSketch.of(own).recognises(new)
+    assert alarms <= 8  # exceeded once in a thousand if the chance is 0.01
+    assert FALSE_ALARM == 1e-6
+
+
+def test_a_new_row_that_is_repeated_is_no_table_of_the_fit():
+    sketch, new = RowSketch.of(hashes(2_000)), hashes(200, 1)
+    lucky = new[bit_set(sketch, new)][0]
+    assert not sketch.recognises(np.repeat(lucky, 1_000))
+
+
+@pytest.mark.parametrize("load", [load_compas, load_adult])
+def test_a_sketch_takes_held_out_rows_for_new_ones(load):
+    x = row_hashes(np.asarray(TableEncoder().fit_transform(load().X)))
+    train, test = train_test_split(x, test_size=0.3, random_state=0)
+    assert not RowSketch.of(train).recognises(test)
