@@ -22,7 +22,7 @@ from .estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInX
 from .estimators.posterior import PosteriorEncoder as PosteriorEncoder
 from .estimators.tradeoff_path import TradeoffPath as TradeoffPath
 from .estimators.vanilla import VanillaClassifier as VanillaClassifier
-from .modelfile.model_content import ModelFileError as ModelFileError
+from .modelfile.manifest import ModelFileError as ModelFileError
 from .modelfile.onnx_export import export_onnx as export_onnx
 from .modelfile.save_and_load import load as load
 from .modelfile.save_and_load import save as save

@@ -64,6 +64,7 @@ def fit(
     import torch
 
     from fairbits.modelfile import save
+    from fairbits.modelfile.sealed_record import write_record
     from fairbits.report.page import write_report
     from fairbits.report.wording import model_card, summary
     from fairbits.tables.task import make_task
@@ -95,7 +96,7 @@ def fit(
     with file_errors(output):
         output.mkdir(parents=True, exist_ok=True)
         save(fitted.model, output / "model")
-        replace_file(output / "audit.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
+        record = write_record(output, record)
         replace_file(output / "model_card.md", model_card(record))
         try:
             page = f", {write_report(output).name}."

@@ -24,11 +24,11 @@ import fairbits
 from fairbits.encoding import GroupEncoder, SeenRows, TableEncoder
 from fairbits.encoding.columns import Feature
 from fairbits.encoding.group_encoder import SensitiveColumn
-from fairbits.errors import InputError
 from fairbits.estimators import InvariantClassifier, Schedule
 from fairbits.estimators.learners import Learner
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.modelfile.boosted_trees import NODE, SET, Trees, boosted_model, categories_of, trees_of
+from fairbits.modelfile.manifest import ModelFileError
 from fairbits.settings import check_settings
 from fairbits.storage import need
 
@@ -49,10 +49,6 @@ Setting = Scalar | Annotated[list[Size], Field(max_length=256)] | None
 Term = Count | Annotated[float, Field(strict=False, allow_inf_nan=True)]  # "nan" and "inf" are texts in the file
 Output = Literal["default", "pandas", "polars"] | None  # of scikit-learn's set_output
 Weights = Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # from tensors without numbers to those of the file
-
-
-class ModelFileError(InputError):
-    """A model cannot be saved, or a folder does not hold a complete and undamaged model."""
 
 
 def known_method(name: str) -> Any:
@@ -125,8 +121,8 @@ class GroupsState(State):
         for level, n in zip(self.levels, shape, strict=True):
             column, edges = f"the sensitive column {level.name[:40]!r}", level.edges
             need(0 < n == len(set(level.labels)), f"two labels of {column} are the same, or it has none")
-            rising = edges is None or (len(edges) == n + 1 and edges == sorted(edges))
-            need(rising, f"the edges of {column} do not rise around its bins")
+            rising = edges is None or (len(edges) in (n - 1, n + 1) and edges == sorted(edges))
+            need(rising, f"the edges of {column} do not rise between its bins")
         crossed = self.parameters.groups == "intersection"
         need((cells is not None) == crossed, "cells are for groups='intersection', and needed there")
         if cells is not None:
@@ -142,9 +138,16 @@ class GroupsState(State):
         need(sizes == shape and min(shape) > 1, f"group sizes {sizes[:9]} for columns of {shape[:9]} groups")
         encoder = dataclasses.replace(self.parameters)
         check_settings(encoder)
-        encoder.levels_, encoder.sizes_ = self.levels, self.sizes
+        encoder.levels_, encoder.sizes_ = [_inner_edges(level) for level in self.levels], self.sizes
         encoder.cells_ = None if cells is None else np.array(cells, dtype=np.int64)
         return encoder
+
+
+def _inner_edges(level: SensitiveColumn) -> SensitiveColumn:
+    """Return a sensitive column with the edges between its bins; versions 0.1 and 0.2 also kept the outer ones."""
+    if level.edges is None or len(level.edges) < len(level.labels):
+        return level
+    return dataclasses.replace(level, edges=level.edges[1:-1])
 
 
 def built(groups: GroupsState | None) -> GroupEncoder | None:

@@ -1,37 +1,42 @@
 """Save a fitted model to a folder of JSON and weights, and load it.
 
-The folder appears whole or not at all, and its files are checked before anything in them is used. The manifest holds
-size and sha256 of every file, which are compared before the file is parsed, and ends with its own.
+The folder appears whole or not at all, and its files are checked by the manifest before anything in them is used.
 """
 
 import functools
-import hashlib
-import json
 import os
 import platform
 import secrets
-import stat
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
 from fairbits.modelfile.certified_content import SAVED, FileState
-from fairbits.modelfile.model_content import ModelFileError, describe, method_of, plain
+from fairbits.modelfile.manifest import (
+    BEGINNING,
+    MANIFEST,
+    MAX_MANIFEST,
+    MODEL,
+    SEALED,
+    WEIGHTS,
+    ModelFileError,
+    entry_of,
+    manifest_of,
+    read_file,
+    read_json,
+    read_manifest,
+    read_sealed,
+    said_of,
+    write_json,
+)
+from fairbits.modelfile.model_content import describe, method_of, plain
 from fairbits.storage import need, replace_file, versions
-
-MANIFEST, MODEL, WEIGHTS = "manifest.json", "model.json", "weights.safetensors"
-SEALED = {MODEL, WEIGHTS}  # what a manifest may list
-VERSION = 2  # since PosteriorEncoder; files of format 1 are read as before
-BEGINNING = b'{\n "format": "fairbits model"'
-MAX_MANIFEST, MAX_JSON = 2**12, 2**27  # bytes
-MAX_VALUES = 2**20  # in one JSON file: each takes about 100 bytes of memory, however short its text
 
 
 class ModelExistsError(ModelFileError):
@@ -40,111 +45,6 @@ class ModelExistsError(ModelFileError):
     def __init__(self, path: Any):
         self.path = path
         super().__init__(f"{path} already holds a model.", remedy="Pass overwrite=True to replace it.")
-
-
-@contextmanager
-def said_of(what: str) -> Iterator[None]:
-    """Turn every error that damaged values can cause into a ModelFileError of one sentence that begins with `what`."""
-    try:
-        yield
-    except ModelFileError:
-        raise
-    except ValidationError as error:
-        # A value that fits none of several types has a complaint for each; the others say more than "wrong type".
-        complaints = error.errors(include_url=False, include_context=False, include_input=False)
-        first = min(complaints, key=lambda complaint: complaint["type"].endswith("_type"))
-        place = ".".join(_short(str(part), 40) for part in first["loc"])
-        said = f"{place}: " * bool(place) + _short(first["msg"].removeprefix("Value error, "))
-        raise ModelFileError(f"{what}: {said}.") from error
-    except (OSError, ValueError, TypeError, ArithmeticError, RuntimeError, MemoryError) as error:
-        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise ModelFileError(f"{what}: {_short(said)}.") from error
-
-
-def _short(text: str, most: int = 300) -> str:
-    line = " ".join(text[: 2 * most].split()).rstrip(".")
-    return line if len(line) <= most else line[:most] + "..."
-
-
-def write_json(value: Any) -> bytes:
-    """Return a value as JSON for a file; numbers keep every digit."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=False, indent=1).encode() + b"\n"
-
-
-def read_json(data: bytes, name: str) -> dict[str, Any]:
-    """Return the object in the file `name`: limited in size and depth, every key once.
-
-    >>> read_json(b'{"a": [1, 2.5]}', "model.json")
-    {'a': [1, 2.5]}
-    """
-    if len(data) > MAX_JSON or sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
-        raise ModelFileError(f"{name} has more than {MAX_VALUES} values or {MAX_JSON} bytes, too many for a model.")
-    with said_of(f"{name} is not valid JSON"):
-        value = json.loads(data.decode(), object_pairs_hook=_each_once)
-        need(isinstance(value, dict), f"it holds a {type(value).__name__} where an object is expected")
-        return value
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    need(len(dict(pairs)) == len(pairs), "a key occurs twice")
-    return dict(pairs)
-
-
-def entry_of(data: bytes) -> dict[str, int | str]:
-    """Return what a manifest holds of a file."""
-    return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-
-
-def manifest_of(entries: dict[str, Any], version: int = VERSION) -> bytes:
-    """Return the manifest of files, by their entries; it ends with its own."""
-    content = {"format": "fairbits model", "version": version, "files": entries}
-    return write_json({**content, "manifest": entry_of(write_json(content).removesuffix(b"\n}\n"))})
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the entries of a manifest that has not been changed since it was written."""
-    if not folder.is_dir():
-        raise ModelFileError(f"{folder} is not a folder; fairbits.save writes a model as a folder.")
-    file = folder / MANIFEST
-    data = read_file(file, range(MAX_MANIFEST + 1))
-    if not data.startswith(BEGINNING):
-        raise ModelFileError(f"{file} is not the manifest of a fairbits model.")
-    content = read_json(data, str(file))
-    version = content.get("version")
-    if isinstance(version, int) and version > VERSION:
-        newer = f"{folder} has format {str(version)[:20]}; this version of fairbits reads up to {VERSION}."
-        raise ModelFileError(newer, remedy="Upgrade fairbits to read it.")
-    with said_of(f"{file} cannot be used"):
-        entries: Any = content.get("files")
-        known = isinstance(entries, dict) and entries.keys() <= SEALED
-        whole = known and version in (1, VERSION) and data == manifest_of(entries, version)
-        need(whole, "it has been changed or damaged since it was written")
-        return entries
-
-
-def read_sealed(file: Path, entries: dict[str, Any], sizes: range = range(MAX_JSON + 1)) -> bytes:
-    """Return the content of a file if its size is one of those allowed, and size and sha256 are those of its entry."""
-    if file.name not in entries:
-        raise ModelFileError(f"{file} is not in the manifest, but this model needs it.")
-    data = read_file(file, sizes)
-    if entry_of(data) != entries[file.name]:
-        raise ModelFileError(f"{file} does not match the manifest: it was cut off, changed or damaged.")
-    return data
-
-
-def read_file(file: Path, sizes: range) -> bytes:
-    """Return the bytes of a regular file; its size is checked before anything is read."""
-    if file.is_symlink():
-        raise ModelFileError(f"{file} is a link; the files of a model must be regular files in its folder.")
-    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
-    with said_of(f"{file} cannot be read"), open(file, "rb", opener=lambda name, _: os.open(name, flags)) as opened:
-        status = os.fstat(opened.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ModelFileError(f"{file} is not a regular file.")
-        if status.st_size not in sizes:
-            needed = f"this model needs {sizes.start} to {sizes.stop - 1}"
-            raise ModelFileError(f"{file} has {status.st_size} bytes; {needed}.")
-        return opened.read(sizes.stop)
 
 
 def read_weights(file: Path, entries: dict[str, Any], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -288,7 +188,7 @@ def load(path: str | os.PathLike) -> Any:
     can write new digests, which gives another model but never runs code. Load models from people you trust.
     """
     folder = Path(path)
-    entries, file = read_manifest(folder), folder / MODEL
+    entries, file = read_manifest(folder).files, folder / MODEL
     data = read_sealed(file, entries)
     read_json(data, str(file))  # refuses what pydantic would let pass: keys that occur twice, too many values
     with said_of(f"{file} does not describe a model that fairbits can build"):

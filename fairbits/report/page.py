@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -60,10 +59,17 @@ def write_report(folder: Path, output: Path | None = None) -> Path:
     """Make report.html from the audit.json of a folder, in the same or another folder, and return the file."""
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder}.")
-    if not (folder / "audit.json").exists():
+    from fairbits.modelfile.sealed_record import RECORD, read_record  # here, as a page is made without torch
+
+    file, record = folder / RECORD, read_record(folder)
+    if not file.exists():
         remedy = "Name a folder that `fairbits fit` or `fairbits reproduce` wrote."
-        raise InputError(f"{folder} holds no audit.json and no records.jsonl.", remedy=remedy)
-    record = read_record(folder / "audit.json")
+        raise InputError(f"{folder} holds no {RECORD} and no records.jsonl.", remedy=remedy)
+    if not isinstance(record, dict) or "format" not in record:
+        raise InputError(f"{file} is not a record of fairbits: it has no format number.")
+    if record["format"] != FORMAT:
+        problem = f"{file} has format {record['format']!r}; this version of fairbits reads format {FORMAT}."
+        raise InputError(problem, remedy="Use the version that wrote it, or run `fairbits fit` again.")
     try:
         text = record_page(record)
     except ImportError:
@@ -75,20 +81,6 @@ def write_report(folder: Path, output: Path | None = None) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     replace_file(file, text)
     return file
-
-
-def read_record(file: Path) -> Record:
-    """Return the record of a file; raise an InputError if it is damaged or of another format."""
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:  # of JSON, and of bytes that are no text
-        raise InputError(f"{file} is damaged: it is not JSON.", remedy=AGAIN) from None
-    if not isinstance(record, dict) or "format" not in record:
-        raise InputError(f"{file} is not a record of fairbits: it has no format number.")
-    if record["format"] != FORMAT:
-        problem = f"{file} has format {record['format']!r}; this version of fairbits reads format {FORMAT}."
-        raise InputError(problem, remedy="Use the version that wrote it, or run `fairbits fit` again.")
-    return record
 
 
 def record_page(record: Record) -> str:

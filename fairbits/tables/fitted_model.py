@@ -1,6 +1,5 @@
 """The model in a folder that `fairbits fit` or `fairbits.save` wrote, and the rows of new tables as it reads them."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from fairbits.encoding.columns import CategoryFeature, Feature, absent, as_numbe
 from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError
 from fairbits.modelfile import load
+from fairbits.modelfile.manifest import MANIFEST
+from fairbits.modelfile.sealed_record import INNER, RECORD, read_record
 from fairbits.tables.table_file import DATE_SHARE, TableFile, as_dates
 from fairbits.tables.task import UNKNOWN, as_groups
 
-MANIFEST, AUDIT, INNER = "manifest.json", "audit.json", "model"
 TRUTHS = {"true": "True", "false": "False"}
 NAMED_VALUES = 3
 KINDS: dict[str, tuple[str, Callable[[pd.Series], pd.Series], float]] = {  # words, conversion, share that may fail
@@ -109,12 +109,11 @@ def open_model(path: Path) -> FittedModel:
     if not isinstance(inner, Pipeline) or not hasattr(inner_encoder(inner[0]), "feature_names_in_"):
         problem = f"The model in {folder} was made in Python without a table's column names."
         raise InputError(problem, remedy="Use it there with fairbits.load, or make one with `fairbits fit`.")
-    file = folder.parent / AUDIT
+    record = read_record(folder.parent) if folder.name == INNER else None
     try:
-        record = json.loads(file.read_bytes()) if folder.name == INNER and file.exists() else None
         limit = None if record is None else _limit(record["certificate"], record["asked"])
     except (ValueError, TypeError, KeyError):
-        problem = f"{file} is not what `fairbits fit` wrote: changed or damaged."
+        problem = f"{folder.parent / RECORD} is not what `fairbits fit` wrote: changed or damaged."
         raise InputError(problem, remedy="Restore it, or move it away.") from None
     if hasattr(fitted, "certificate_"):
         limit = _limit(fitted.certificate_.to_dict(), fitted.get_params(deep=False))
@@ -222,20 +221,22 @@ def _as_fitted(column: pd.Series, kind: str, table: TableFile, *, rows_before: i
 
 def known_groups(model: FittedModel, table: TableFile) -> KnownGroups:
     """Read the sensitive columns of a model from a table; leave out rows of groups it was not fitted to."""
-    encoder, bins = model.groups, (model.record or {}).get("task", {}).get("bins", {})
+    encoder, task = model.groups, (model.record or {}).get("task", {})
+    closed = "bins" in task  # versions 0.1 and 0.2
+    cuts = task.get("bins" if closed else "cuts", {})
     table.check_columns(encoder.columns_, "which the model was fitted to protect")
     s, notes = table.read(encoder.columns_).frame, []
     known = np.ones(len(s), dtype=bool)
     for level in encoder.levels_:
         name, column = level.name, s[level.name]
-        if level.edges is not None or (name in bins and column.dtype.kind != "M"):
+        if level.edges is not None or (name in cuts and column.dtype.kind != "M"):
             column = pd.Series(as_numbers(_as_fitted(column, "sensitive", table)), name=name)
         if level.edges is not None:  # the method itself cuts these numbers into groups
             s[name] = column
             own = ~absent(column)
             left_out = f"{name} is missing in {(~own).sum()} rows: left out."
         else:
-            groups = as_groups(column.to_frame(), bins)[name].astype(object)
+            groups = as_groups(column.to_frame(), cuts, closed=closed)[name].astype(object)
             s[name] = groups.map(label, na_action="ignore").fillna(UNKNOWN)
             own = s[name].isin(level.labels).to_numpy()
             shown = ", ".join(s[name][~own].value_counts().index[:3])

@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,10 @@ import pytest
 from people import population
 
 from fairbits import certify
+from fairbits.encoding.recognition import row_hashes, table_fingerprint
+from fairbits.modelfile.sealed_record import write_record
+from fairbits.tables.fitted_model import RowReader, open_model
+from fairbits.tables.table_file import TableFile
 
 
 @pytest.fixture
@@ -26,7 +32,14 @@ def with_bound(place, bound, promise=None, **asked):
     record["certificate"]["bounds"][0]["total_variation"] = bound
     record["certificate"]["promise"] = promise
     record["asked"] |= asked
-    (place / "m" / "audit.json").write_text(json.dumps(record))
+    write_record(place / "m", record)
+
+
+def fingerprint_of(model, table):
+    """Return what a record says of a table of its fit."""
+    opened = open_model(Path(model))
+    rows = RowReader(opened, TableFile(Path(table))).encoded()
+    return table_fingerprint(row_hashes(opened.encoder.own_columns(rows)))
 
 
 def test_rows_of_the_same_population_confirm_a_loose_bound(place, fairbits):
@@ -104,6 +117,29 @@ def test_rows_of_the_fit_are_invalid(place, fairbits, change):
     assert ended.code == 3
     assert "Invalid: these rows were used in the fit." in ended.out
     assert ended.out.count("the fit") == 1
+    assert not re.search(r"\d", ended.out)  # what proves nothing has no bound
+
+
+@pytest.mark.parametrize(("own", "new", "code"), [(400, 0, 3), (500, 200, 3), (5, 600, 0), (0, 600, 0)])
+def test_a_table_of_which_many_rows_were_in_the_fit_is_invalid(place, fairbits, own, new, code):
+    pd.concat([population(600, 0)[:own], population(new, 5)]).to_csv("mixed.csv", index=False)
+    ended = fairbits("certify", "m", "mixed.csv", "--json")
+    assert ended.code == code
+    record = json.loads(ended.out)
+    assert (record["verdict"] == "not fresh") == (record["certificate"] is None) == (code == 3)
+    if code:
+        audited = fairbits("audit", "mixed.csv", "--model", "m", "--json")
+        assert json.loads(audited.out)["audits"] == []
+
+
+def test_a_model_beside_that_knows_the_rows_is_no_less_invalid(place, fairbits):
+    """The other one has seen them."""
+    population(900, 5).to_csv("new.csv", index=False)
+    record = json.loads(Path("m/audit.json").read_text())
+    shutil.copytree("m", "other")
+    write_record(Path("other"), record | {"table": fingerprint_of("other", "new.csv")})
+    assert fairbits("certify", "m", "new.csv").code == 0
+    assert fairbits("certify", "m", "new.csv", "--beside", "other").code == 3
 
 
 def test_more_draws_tell_more_and_are_not_compared(place, fairbits):

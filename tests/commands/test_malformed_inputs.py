@@ -98,7 +98,7 @@ BAD = {
     "a file for the model": (GOOD, ["transform", "t.csv", "m"], "t.csv is a file. The model comes first"),
     "a folder without a model": (GOOD, ["predict", "void", "t.csv"], "void holds no model"),
     "damaged weights": (GOOD, ["transform", "damaged", "t.csv"], "cut off, changed or damaged"),
-    "damaged record": (GOOD, ["certify", "misread", "t.csv"], "audit.json is not what `fairbits fit` wrote"),
+    "damaged record": (GOOD, ["certify", "misread", "t.csv"], "audit.json is not as `fairbits fit` wrote it"),
     "damaged ledger": (GOOD, ["transform", "forged", "t.csv"], "released.ledger is damaged"),
     # what is written
     "output exists": (GOOD, ["transform", "m", "t.csv", "-o", "mine.csv"], "mine.csv exists and is left as it is"),

@@ -13,7 +13,7 @@ from copy import deepcopy
 import numpy as np
 
 from fairbits.modelfile.boosted_trees import NODE
-from fairbits.modelfile.save_and_load import MANIFEST, MODEL, SEALED, WEIGHTS, entry_of, manifest_of
+from fairbits.modelfile.manifest import MANIFEST, MODEL, SEALED, WEIGHTS, entry_of, manifest_of
 
 Files = dict[str, bytes]
 Mutation = Callable[[np.random.Generator, Files], Files]

@@ -24,7 +24,7 @@ from fairbits import (
     VFAEClassifier,
 )
 from fairbits.modelfile import ModelExistsError, save_and_load
-from fairbits.modelfile.save_and_load import MANIFEST, MODEL, WEIGHTS, entry_of, manifest_of, write_json
+from fairbits.modelfile.manifest import MANIFEST, MODEL, WEIGHTS, entry_of, manifest_of, write_json
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_other_files_in_the_folder_are_not_read(path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda m: m.update(version=3), "Upgrade fairbits"),
+        (lambda m: m.update(version=4), "Upgrade fairbits"),
         (lambda m: m.update(version="1"), "changed or damaged"),
         (lambda m: m.update(format="fairbits model "), "manifest of a fairbits model"),
         (lambda m: m["files"].update({"../model.json": m["files"][MODEL]}), "changed or damaged"),

@@ -17,7 +17,7 @@ import fairbits
 from fairbits import ModelFileError
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.modelfile.boosted_trees import NODE
-from fairbits.modelfile.save_and_load import MODEL
+from fairbits.modelfile.manifest import MODEL
 
 
 def table_for_trees():

@@ -84,7 +84,7 @@ def test_typed_columns_of_a_parquet_file_are_read_as_in_the_fit(tmp_path):
 def model_of(s, bins=None):
     encoder = GroupEncoder(min_group_size=1).fit(s)
     end = Pipeline([("end", SimpleNamespace(group_encoder_=encoder))])
-    return FittedModel(None, end, {"task": {"bins": bins or {}}}, None)
+    return FittedModel(None, end, {"task": bins or {}}, None)
 
 
 def written(folder, **columns):
@@ -108,10 +108,13 @@ def test_sensitive_numbers_are_read_as_in_the_fit(tmp_path):
     s, _, notes = known_groups(model, written(tmp_path, age=["30", "", "inf", "99"], other=1))
     assert s.age.tolist() == [30, 99]
     assert notes == ["age is missing in 2 rows: left out."]
-    binned = model_of({"age": ["[20, 40)", "[40, 59]"]}, {"age": [20.0, 40.0, 59.0]})
+    binned = model_of({"age": ["under 40", "40 and over"]}, {"cuts": {"age": [40.0]}})
     s, _, _ = known_groups(binned, written(tmp_path, age=[39, 40], other=1))
+    assert s.age.tolist() == ["under 40", "40 and over"]
+    older = model_of({"age": ["[20, 40)", "[40, 59]"]}, {"bins": {"age": [20.0, 40.0, 59.0]}})
+    s, _, _ = known_groups(older, written(tmp_path, age=[39, 40], other=1))
     assert s.age.tolist() == ["[20, 40)", "[40, 59]"]
-    for one in (model, binned):
+    for one in (model, binned, older):
         with pytest.raises(ValueError, match=r"'age' of .*numbers or dates such as 2026-01-31 .* row 2 it is 'old'"):
             known_groups(one, written(tmp_path, age=["30", "old"], other=1))
 
