@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Option
 
 from fairbits.commands.terminal import AsJson, Encoding, ModelPath, Output, Separator, TablePath, names
-from fairbits.commands.transform import Again, Files, Keep, Person, Reuse
+from fairbits.commands.transform import Again, Files, Keep, Person, Reuse, SafeCells
 from fairbits.errors import InputError
 from fairbits.storage import file_errors
 
@@ -22,6 +22,7 @@ def predict(
     person: Person = None,
     reuse: Reuse = False,
     again: Again = False,
+    safe_cells: SafeCells = False,
     separator: Separator = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
@@ -49,5 +50,5 @@ def predict(
             found = method.decode(words)[places]
         predictions = pd.DataFrame(found.round(6), columns=columns)
         predictions.insert(0, "prediction", method.classes_[found.argmax(1)])
-        files.write(predictions, released)
+        files.write(predictions, released, safe_cells)
     files.tell("predictions", released, as_json)

@@ -27,6 +27,9 @@ Person = Annotated[
     ),
 ]
 Reuse = Annotated[bool, Option("--reuse", help="Random codes: write the same code again for people who have one.")]
+SafeCells = Annotated[
+    bool, Option("--safe-cells", help="Put ' before text in a CSV that a spreadsheet would run as a formula.")
+]
 Again = Annotated[bool, Option("--again", help="Random codes: draw new ones; the certificate does not cover them.")]
 
 
@@ -38,6 +41,7 @@ def transform(
     person: Person = None,
     reuse: Reuse = False,
     again: Again = False,
+    safe_cells: SafeCells = False,
     separator: Separator = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
@@ -54,7 +58,7 @@ def transform(
         files.model.need_code()
         files.check_free(bits := list(files.model.method.get_feature_names_out()))
         codes, released = files.codes(person=person, reuse=reuse, again=again)
-        files.write(pd.DataFrame(codes, columns=bits), released)
+        files.write(pd.DataFrame(codes, columns=bits), released, safe_cells)
     files.tell("codes", released, as_json)
 
 
@@ -112,12 +116,12 @@ class Files:
             released = release_pieces(method, pieces, ledger, Release(), repeated[0], draws)
         return released.codes, released
 
-    def write(self, made: "pd.DataFrame", released: "Released | None") -> None:
+    def write(self, made: "pd.DataFrame", released: "Released | None", safe_cells: bool = False) -> None:
         """Write what was made of the rows beside the columns to keep; codes that were drawn count as released."""
         from fairbits.tables.table_file import write_table
 
         try:
-            write_table(self.output, self._beside_kept(made))
+            write_table(self.output, self._beside_kept(made), safe_cells=safe_cells)
         except (OSError, ValueError) as error:
             if released is None:
                 raise

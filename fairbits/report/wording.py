@@ -1,5 +1,6 @@
 """A record in words and tables: verdict, price, attacks, the summary of the command line and the model card."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,9 +37,19 @@ def markdown(table: Table) -> str:
     <BLANKLINE>
     One fold.
     """
-    cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (table.head, *table.rows))
-    head, *rows = (f"| {' | '.join(row)} |" for row in cells)
-    return "\n\n".join([f"**{table.title}**", "\n".join([head, "|" + "---|" * len(table.head), *rows]), *table.notes])
+    head, *rows = (f"| {' | '.join(map(escaped, row))} |" for row in (table.head, *table.rows))
+    lines = "\n".join([head, "|" + "---|" * len(table.head), *rows])
+    return "\n\n".join([f"**{escaped(table.title)}**", lines, *map(escaped, table.notes)])
+
+
+def escaped(text: str) -> str:
+    r"""Return text for Markdown that can be no tag, code, link or cell, on one line.
+
+    >>> escaped("<b>a|b</b>\n`c`")
+    '&lt;b&gt;a\\|b&lt;/b&gt; \\`c\\`'
+    """
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", " ".join(text.split())).replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`|\[\]])", r"\\\1", text)
 
 
 def known_as(name: str) -> str:
@@ -197,16 +208,16 @@ def model_card(record: Record) -> str:
     method_words = TEXTS["card"][kind(record)].format(**method, version=made["fairbits"])
     data = f"{record['source']}; rows: {listed(task['rows'])}. Groups: {listed(task['group_sizes'], '; ')}."
     parts = {
-        f"# Model card: {title(record)}": verdict(record),
+        f"# Model card: {escaped(title(record))}": escaped(verdict(record)),
         "## Warnings": _bullets(record["concerns"]),
-        "## What it does": " ".join([method_words, *encoded_sensitive(record)]),
+        "## What it does": " ".join([method_words, *map(escaped, encoded_sensitive(record))]),
         "## Accuracy and fairness": markdown(_score_table(record)),
         "## Attacks": _bullets(adversaries(record)),
         "## Certificate": markdown(bound_table("Upper bounds from the calibration rows", certificate)),
         "Calibration rows per group:": _bullets(calibration),
         "Assumptions:": _bullets(assumptions(record)),
         "Not covered:": _bullets(certificate["does_not_cover"]),
-        "## Data": "\n\n".join(filter(None, [data, _bullets(task["notes"])])),
+        "## Data": "\n\n".join(filter(None, [escaped(data), _bullets(task["notes"])])),
         "Input columns:": _bullets(task["columns"]),
     }
     shown = [f"{heading}\n\n{content}\n" for heading, content in parts.items() if content]
@@ -215,4 +226,4 @@ def model_card(record: Record) -> str:
 
 
 def _bullets(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {escaped(line)}" for line in lines)

@@ -34,6 +34,8 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "spa
 BINARY_STARTS = {b"PK\x03\x04": "an Excel or zip file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"%PDF": "a PDF"}
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,(\d{1,2}|\d{4,})")  # three digits after a comma may be thousands
 DECIMAL_POINT = re.compile(r"[+-]?\d+\.\d+")
+NUMBER_TEXT = re.compile(r"[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # in spreadsheets
 SNIFFED_LINES = 50
 HEAD_BYTES = 2**18  # the block looked at to find separator and names; the others are only known to be text
 # Texts that pandas reads as a missing value by default; columns that are read verbatim keep them.
@@ -340,14 +342,37 @@ def check_place(path: Path) -> None:
         raise InputError(f"The folder {path.parent} cannot be written.", remedy="Name a file elsewhere.")
 
 
-def write_table(path: Path, pieces: Iterable[pd.DataFrame]) -> None:
-    """Write a table of pieces with the same columns, CSV or Parquet by its ending, whole or not at all."""
+def write_table(path: Path, pieces: Iterable[pd.DataFrame], *, safe_cells: bool = False) -> None:
+    """Write a table of pieces with the same columns, CSV or Parquet by its ending, whole or not at all.
+
+    With `safe_cells`, no text in a CSV is one that a spreadsheet would run as a formula.
+    """
     with whole_file(path) as file:
         if _is_parquet(path):
             _write_parquet(file, pieces)
             return
         for number, piece in enumerate(pieces):
-            piece.to_csv(file, index=False, header=number == 0)
+            if safe_cells:  # quoted, because a carriage return would end a cell
+                _safe(piece).to_csv(file, index=False, header=number == 0, quoting=csv.QUOTE_NONNUMERIC)
+            else:
+                piece.to_csv(file, index=False, header=number == 0)
+
+
+def _safe(piece: pd.DataFrame) -> pd.DataFrame:
+    piece = piece.copy()
+    for name in piece.select_dtypes(exclude=["number", "bool"]):
+        piece[name] = piece[name].astype(object).map(safe_cell)
+    return piece.rename(columns=safe_cell)
+
+
+def safe_cell(value: Any) -> Any:
+    """Return a text with a quote before it if it begins like a formula and is not a number; anything else as it is.
+
+    >>> [safe_cell(value) for value in ("=1+2", "@SUM(A1)", "-2,5", "+1e3", "a-b", -4)]
+    ["'=1+2", "'@SUM(A1)", '-2,5', '+1e3', 'a-b', -4]
+    """
+    runs = isinstance(value, str) and value.startswith(FORMULA_STARTS) and not NUMBER_TEXT.fullmatch(value)
+    return f"'{value}" if runs else value
 
 
 def _write_parquet(file: BinaryIO, pieces: Iterable[pd.DataFrame]) -> None:

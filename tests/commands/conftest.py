@@ -31,10 +31,10 @@ def fairbits(monkeypatch, capsys):
     return fairbits
 
 
-def fit(folder, *arguments):
+def fit(folder, *arguments, table=None, sensitive="sex"):
     """Fit a small table in a folder; the model is in m, the table beside it."""
-    population(600, 0).to_csv(folder / "pay.csv", index=False)
-    arguments = ["--label", "paid", "--sensitive", "sex", "--epochs", "3", *arguments]
+    (population(600, 0) if table is None else table).to_csv(folder / "pay.csv", index=False)
+    arguments = ["--label", "paid", "--sensitive", sensitive, "--epochs", "3", *arguments]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["fairbits", "fit", str(folder / "pay.csv"), *arguments, "-o", str(folder / "m")])
         for method in (InvariantClassifier, ExactCodeClassifier):

@@ -9,6 +9,7 @@ import pytest
 from people import population
 
 import fairbits as library
+from fairbits.modelfile.sealed_record import write_record
 from fairbits.tables import table_file as files
 
 BITS = [f"bit{i}" for i in range(4)]
@@ -72,7 +73,7 @@ def test_predictions_are_functions_of_the_code_and_covered(place, fairbits):
 
 def test_a_model_that_could_not_be_certified_says_so(place, fairbits):
     record = json.loads((place / "m" / "audit.json").read_text()) | {"certified": False}
-    (place / "m" / "audit.json").write_text(json.dumps(record))
+    write_record(place / "m", record)
     ended = fairbits("transform", "m", "new.csv", "-o", "a.csv")
     assert "Warning: the limit of the fit could not be certified" in ended.out
     assert "covers them" not in ended.out
@@ -138,3 +139,16 @@ def test_rows_of_unknown_groups_are_left_out_of_its_certificate(place, fairbits)
     assert odd["rows"] == 870
     assert odd["certificate"]["bounds"] == alone["certificate"]["bounds"]
     assert fairbits("audit", "odd.csv", "--model", "e", "--label", "paid").code == 0
+
+
+@pytest.mark.parametrize("command", ["transform", "predict"])
+def test_kept_cells_are_made_harmless_on_request(place, fairbits, command):
+    table = pd.read_csv("new.csv").assign(note="=HYPERLINK(1)", change="-5")
+    table.to_csv("risky.csv", index=False)
+    for more, note in (([], "=HYPERLINK(1)"), (["--safe-cells"], "'=HYPERLINK(1)")):
+        ended = fairbits(command, "m", "risky.csv", "-o", f"{len(more)}.csv", "--keep", "note,change,grade", *more)
+        assert ended.code == 0, ended.err
+        written = pd.read_csv(f"{len(more)}.csv")
+        assert set(written.note) == {note}
+        assert set(written.change) == {-5}
+        assert written.grade.tolist() == table.grade.tolist()

@@ -263,3 +263,19 @@ def test_a_space_separates_only_where_nothing_else_does(write):
     assert spaced.notes == ["Columns are separated by space."]
     named = read_file(write("full name,home town\n" + "Ann Lee,New York\n" * 30))
     assert list(named.frame.columns) == ["full name", "home town"]
+
+
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
+HARMLESS = ["-5", "+3.25", "-1,5", "-2e-3", "a=b", "", "'=1"]
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_formulas_are_made_harmless_on_request_and_numbers_stay(tmp_path, safe):
+    texts = (FORMULAS if safe else FORMULAS[:-1]) + HARMLESS  # a carriage return needs the quotes of safe cells
+    frame = pd.DataFrame({"=name": texts, "n": -np.arange(1.0, len(texts) + 1), "c": pd.Categorical(texts)})
+    files.write_table(tmp_path / "t.csv", [frame[:4], frame[4:]], safe_cells=safe)
+    read = pd.read_csv(tmp_path / "t.csv", dtype={"=name": str, "'=name": str, "c": str}, keep_default_na=False)
+    assert read.columns.tolist() == ["'=name" if safe else "=name", "n", "c"]
+    assert read.n.tolist() == frame.n.tolist()
+    expected = [f"'{text}" if safe and text in FORMULAS else text for text in texts]
+    assert read.iloc[:, 0].tolist() == read.c.tolist() == expected
