@@ -12,6 +12,8 @@ from scipy.stats import beta
 
 from benchmarks.outcomes import RESULTS, Job, run_and_publish
 from fairbits import CertificateState, certify
+from fairbits.certificate.anytime import TwoGroups, Watched
+from fairbits.certificate.group_sums import GroupSums
 from fairbits.encoding import GroupEncoder
 
 FOLDER = RESULTS / "coverage"
@@ -23,6 +25,25 @@ ABOUT = f"""\
 true disparity is known. A certificate is wrong if its bound is below the truth; in the fixed sequence, if the model
 that is kept exceeds the limit. In brackets an exact 95 % interval. At most 5 % is promised. The first case is the worst
 there is for a hard code, a bit near a fair coin; in others the plug-in total variation errs upwards as well."""
+STREAMS = """
+## Bounds at all times
+
+{draws:,} streams of {batches} batches, looked at after every batch with a limit of 0.1, by the core of
+`CertificateMonitor`. A stream is wrong if the upper bound is below the truth, or the lower bound above it, at any look:
+no rule of when to stop does worse.
+
+| stream | upper bound wrong | lower bound wrong |
+|---|---|---|"""
+DELAYS = """
+## How soon a shift is noticed
+
+The disparity changes after {before} batches, each of {size} rows in each of two groups; how many batches later the
+verdict is "contradicted".
+
+| disparity | streams | alarm before the shift | median | 90 % of streams |
+|---|---|---|---|---|"""
+BATCHES, BEFORE, SIZE = 40, 20, 100  # of a stream; before a shift; rows of a group in a batch
+WATCHED = Watched(0.1, 0.05)
 
 
 def bits(rng: np.random.Generator, s: np.ndarray, rates: Any) -> np.ndarray:
@@ -138,6 +159,39 @@ def score_levels(rng: np.random.Generator) -> bool:
     return certify(scores, sensitive_features=s, levels=cuts).total_variation < truth
 
 
+def batch(rng: np.random.Generator, rates: np.ndarray) -> GroupSums:
+    """Draw words, or the bit 1, with the rates (2, words) of two groups; return their sums."""
+    return GroupSums(rng.multinomial(SIZE, rates).astype(np.float64), np.array([SIZE, SIZE]))
+
+
+def one_stream(*rates: tuple[float, ...]) -> Callable:
+    """Return the case of a stream of hard words: whether a look has a wrong upper, or a wrong lower bound."""
+    law = np.array(rates)
+    truth = float(np.abs(law[0] - law[1]).sum() / 2)
+
+    def wrong(rng: np.random.Generator) -> np.ndarray:
+        pair = TwoGroups.empty(law.shape[1])
+        for _ in range(BATCHES):
+            pair.add(batch(rng, law), WATCHED)
+        return np.array([pair.at_most < truth - 1e-12, pair.at_least > truth + 1e-12])
+
+    return wrong
+
+
+def delay(before: float, after: float) -> Callable:
+    """Return the case of a hard bit whose rates in two groups change: how many batches later that is noticed."""
+    laws = [np.array([[0.5 - d / 2, 0.5 + d / 2], [0.5 + d / 2, 0.5 - d / 2]]) for d in (before, after)]
+
+    def noticed(rng: np.random.Generator) -> int:
+        pair, n = TwoGroups.empty(2), 0
+        while pair.at_least <= WATCHED.limit:
+            pair.add(batch(rng, laws[n >= BEFORE]), WATCHED)
+            n += 1
+        return n - BEFORE
+
+    return noticed
+
+
 CASES: dict[str, Callable] = {
     "hard bit near a fair coin, 300 and 300": one_bit(300, 300, rates=(0.55, 0.45)),
     "hard bit, 100 and 900": one_bit(100, 900, rates=(0.55, 0.45)),
@@ -153,27 +207,54 @@ CASES: dict[str, Callable] = {
     "scores in four levels": score_levels,
     "fixed sequence, best of the passed kept": fixed_sequence,
 }
+STREAM_CASES: dict[str, Callable] = {
+    "hard bit near a fair coin, disparity at the limit": one_stream((0.45, 0.55), (0.55, 0.45)),
+    "hard bit, fair": one_stream((0.5, 0.5), (0.5, 0.5)),
+    "eight words, disparity at the limit": one_stream((0.15,) * 4 + (0.1,) * 4, (0.125,) * 8),
+}
+DELAY_CASES: dict[str, Callable] = {
+    "0.1 to 0.2": delay(0.1, 0.2),
+    "0.05 to 0.15": delay(0.05, 0.15),
+    "0.1 to 0.2 in favour of the other group": delay(-0.1, 0.2),
+}
 
 
 def jobs(names: list[str]) -> list[Job]:
     """List the cases."""
-    return [Job(case=case, draws=DRAWS) for case in CASES if not names or case in names]
+    found = {case: DRAWS for case in (*CASES, *STREAM_CASES)} | dict.fromkeys(DELAY_CASES, DRAWS // 10)
+    return [Job(case=case, draws=draws) for case, draws in found.items() if not names or case in names]
 
 
 def work(job: Job) -> dict[str, Any]:
-    """Count the wrong certificates of a case."""
+    """Count the wrong certificates of a case, or the batches until a shift is noticed."""
     rng = np.random.default_rng(0)
-    return {"wrong": int(sum(CASES[job.case](rng) for _ in range(job.draws)))}
+    if job.case in DELAY_CASES:
+        found = np.array([DELAY_CASES[job.case](rng) for _ in range(job.draws)])
+        late = found[found > 0]
+        return {"early": int((found <= 0).sum()), "batches": np.quantile(late, [0.5, 0.9]).tolist()}
+    run = (CASES | STREAM_CASES)[job.case]
+    return {"wrong": np.sum([run(rng) for _ in range(job.draws)], axis=0).tolist()}
 
 
 def tables(records: list[dict[str, Any]]) -> list[str]:
     """Return the lines of the page."""
+    found = {record["case"]: record["result"] for record in records}
     lines = [*ABOUT.splitlines(), "", "| case | wrong |", "|---|---|"]
-    for record in sorted(records, key=lambda r: list(CASES).index(r["case"])):
-        k, n = record["result"]["wrong"], record["draws"]
-        low, high = beta.ppf(0.025, k, n - k + 1) if k else 0.0, beta.ppf(0.975, k + 1, n - k)
-        lines.append(f"| {record['case']} | {k / n:.2%} ({low:.2%} to {high:.2%}) |")
+    lines += [f"| {case} | {share(found[case]['wrong'])} |" for case in CASES if case in found]
+    lines += STREAMS.format(draws=DRAWS, batches=BATCHES).splitlines()
+    for case in [case for case in STREAM_CASES if case in found]:
+        lines.append(f"| {case} | {' | '.join(map(share, found[case]['wrong']))} |")
+    lines += DELAYS.format(before=BEFORE, size=SIZE).splitlines()
+    for case in [case for case in DELAY_CASES if case in found]:
+        early, after = found[case]["early"], [f"{n:g} ({n * 2 * SIZE:,.0f} rows)" for n in found[case]["batches"]]
+        lines.append(f"| {case} | {DRAWS // 10:,} | {early} | {' | '.join(after)} |")
     return lines
+
+
+def share(k: int, n: int = DRAWS) -> str:
+    """Return a share of the samples, with its exact interval."""
+    low, high = beta.ppf(0.025, k, n - k + 1) if k else 0.0, beta.ppf(0.975, k + 1, n - k)
+    return f"{k / n:.2%} ({low:.2%} to {high:.2%})"
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ def recertify(
     for one in (model, *beside):
         one.need_code()
     new, limit = new_rows(model, table), model.limit
-    who = _people(table, person, new.known)
+    who = people_of(table, person, new.known)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         check_fresh(model.method, new.X)
@@ -184,7 +184,7 @@ def _other_code(model: FittedModel, table: TableFile, known: np.ndarray) -> Code
     return CodedRows(np.asarray(model.method.code_probabilities(new.X)), model.groups, hard=model.is_hard)
 
 
-def _people(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.DataFrame | None:
+def people_of(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.DataFrame | None:
     """Return what identifies the people of some rows of a table; None if each row is another person."""
     if not names:
         return None
@@ -212,7 +212,7 @@ def audit_model(
 ) -> tuple[list[Audit], list[str]]:
     """Audit a model on the rows of a table, for the sensitive columns it protects; return also notes."""
     new = new_rows(model, table)
-    X, y, s, who = new.X, None, new.s, _people(table, person, new.known)
+    X, y, s, who = new.X, None, new.s, people_of(table, person, new.known)
     if label is not None:
         labels = _labels(model, table, label)[new.known]
         has = labels.notna().to_numpy()
@@ -269,7 +269,7 @@ def audit_table(
     hint = [WORDS["audits"]["bits"]] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
     Z, filled = _filled(Z)
     parts = [s] if groups == "intersection" or s.shape[1] == 1 else [s[[name]] for name in s.columns]
-    who = _people(table, person, known)
+    who = people_of(table, person, known)
     found = [audit_in_words(Z, sensitive_features=part, person=who, **options)[0] for part in parts]
     return found, [audited, *read.notes, *notes, *said, *filled, *hint]
 
