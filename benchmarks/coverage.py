@@ -3,6 +3,7 @@
 Every case has one line in results/coverage/records.jsonl and is not run again.
 """
 
+import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +13,7 @@ from scipy.stats import beta
 
 from benchmarks.outcomes import RESULTS, Job, run_and_publish
 from fairbits import CertificateState, certify
-from fairbits.certificate.anytime import TwoGroups, Watched
-from fairbits.certificate.group_sums import GroupSums
+from fairbits.certificate.anytime import Watched, anytime_slack, log_evidence
 from fairbits.encoding import GroupEncoder
 
 FOLDER = RESULTS / "coverage"
@@ -28,21 +28,21 @@ there is for a hard code, a bit near a fair coin; in others the plug-in total va
 STREAMS = """
 ## Bounds at all times
 
-{draws:,} streams of {batches} batches, looked at after every batch with a limit of 0.1, by the core of
-`CertificateMonitor`. A stream is wrong if the upper bound is below the truth, or the lower bound above it, at any look:
-no rule of when to stop does worse.
+{draws:,} streams of {batches} batches, each of {size} rows in each of two groups, looked at after every batch, with a
+limit of 0.1 at 95 %, by the bounds of `CertificateMonitor`. A stream is wrong if the upper bound is below the truth, or
+the lower bound above it, at any look: no rule of when to stop does worse.
 
 | stream | upper bound wrong | lower bound wrong |
 |---|---|---|"""
 DELAYS = """
 ## How soon a shift is noticed
 
-The disparity changes after {before} batches, each of {size} rows in each of two groups; how many batches later the
-verdict is "contradicted".
+In {draws:,} streams the disparity changes after {before} such batches: how many batches later half, and 90 %, of the
+streams without an earlier alarm are contradicted.
 
-| disparity | streams | alarm before the shift | median | 90 % of streams |
-|---|---|---|---|---|"""
-BATCHES, BEFORE, SIZE = 40, 20, 100  # of a stream; before a shift; rows of a group in a batch
+| disparity | earlier alarms | half | 90 % |
+|---|---|---|---|"""
+BATCHES, BEFORE, AFTER, SIZE = 40, 20, 100, 100  # of a stream; before and after a shift; rows of a group in a batch
 WATCHED = Watched(0.1, 0.05)
 
 
@@ -159,21 +159,43 @@ def score_levels(rng: np.random.Generator) -> bool:
     return certify(scores, sensitive_features=s, levels=cuts).total_variation < truth
 
 
-def batch(rng: np.random.Generator, rates: np.ndarray) -> GroupSums:
-    """Draw words, or the bit 1, with the rates (2, words) of two groups; return their sums."""
-    return GroupSums(rng.multinomial(SIZE, rates).astype(np.float64), np.array([SIZE, SIZE]))
+def streams(rng: np.random.Generator, laws: list[np.ndarray], draws: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw streams of hard words, one law (2, words) for each batch, and add them up as `TwoGroups` does, all at once.
+
+    Returns what they show up to every batch (draws, batches), their gains on sets that were chosen before, and the
+    sums of the weights.
+    """
+    weight, found = SIZE / 2, []
+    table = recent = np.zeros((draws, laws[0].shape[1]))
+    for law in laws:
+        counts = rng.multinomial(SIZE, law, (draws, 2))
+        step = weight * (counts[:, 0] - counts[:, 1]) / SIZE
+        gain = (step * (recent > 0)).sum(1)
+        recent = step + recent * (WATCHED.planned / (WATCHED.planned + weight))
+        table = table + step
+        found.append((np.abs(table).sum(1) / 2, gain))
+    weights = weight * np.arange(1, len(laws) + 1)
+    shown, gains = np.stack(found, -1)
+    return shown / weights, np.cumsum(gains[:, 1:], 1), weights
+
+
+def alarms(gains: np.ndarray, weights: np.ndarray, level: float) -> np.ndarray:
+    """Return the number of gains up to which a level is first contradicted, 0 if it never is.  (draws,)"""
+    enough = math.log(1 / WATCHED.delta)
+    found = [log_evidence(gains[:, :t], weights[:t], level, WATCHED.limit) > enough for t in range(1, len(gains.T) + 1)]
+    return np.where(np.any(found, 0), np.argmax(found, 0) + 1, 0)
 
 
 def one_stream(*rates: tuple[float, ...]) -> Callable:
-    """Return the case of a stream of hard words: whether a look has a wrong upper, or a wrong lower bound."""
+    """Return the case of streams of hard words: how many have a wrong upper, and a wrong lower bound, at some look."""
     law = np.array(rates)
     truth = float(np.abs(law[0] - law[1]).sum() / 2)
 
-    def wrong(rng: np.random.Generator) -> np.ndarray:
-        pair = TwoGroups.empty(law.shape[1])
-        for _ in range(BATCHES):
-            pair.add(batch(rng, law), WATCHED)
-        return np.array([pair.at_most < truth - 1e-12, pair.at_least > truth + 1e-12])
+    def wrong(rng: np.random.Generator, draws: int) -> dict[str, Any]:
+        shown, gains, weights = streams(rng, [law] * BATCHES, draws)
+        slack = np.array([anytime_slack(weight, WATCHED.limit, WATCHED.delta) for weight in weights])
+        below = (shown + slack < truth).any(1)
+        return {"wrong": [int(below.sum()), int((alarms(gains, weights, truth) > 0).sum())]}
 
     return wrong
 
@@ -182,12 +204,12 @@ def delay(before: float, after: float) -> Callable:
     """Return the case of a hard bit whose rates in two groups change: how many batches later that is noticed."""
     laws = [np.array([[0.5 - d / 2, 0.5 + d / 2], [0.5 + d / 2, 0.5 - d / 2]]) for d in (before, after)]
 
-    def noticed(rng: np.random.Generator) -> int:
-        pair, n = TwoGroups.empty(2), 0
-        while pair.at_least <= WATCHED.limit:
-            pair.add(batch(rng, laws[n >= BEFORE]), WATCHED)
-            n += 1
-        return n - BEFORE
+    def noticed(rng: np.random.Generator, draws: int) -> dict[str, Any]:
+        _, gains, weights = streams(rng, [laws[0]] * BEFORE + [laws[1]] * AFTER, draws)
+        found = alarms(gains, weights, WATCHED.limit) + 1 - BEFORE  # the first batch has no gain
+        early = (found <= 0) & (found > 1 - BEFORE)
+        late = np.where(found > 0, found, np.inf)[~early]
+        return {"early": int(early.sum()), "batches": np.quantile(late, [0.5, 0.9], method="higher").tolist()}
 
     return noticed
 
@@ -221,19 +243,16 @@ DELAY_CASES: dict[str, Callable] = {
 
 def jobs(names: list[str]) -> list[Job]:
     """List the cases."""
-    found = {case: DRAWS for case in (*CASES, *STREAM_CASES)} | dict.fromkeys(DELAY_CASES, DRAWS // 10)
-    return [Job(case=case, draws=draws) for case, draws in found.items() if not names or case in names]
+    found = [*CASES, *STREAM_CASES, *DELAY_CASES]
+    return [Job(case=case, draws=DRAWS) for case in found if not names or case in names]
 
 
 def work(job: Job) -> dict[str, Any]:
     """Count the wrong certificates of a case, or the batches until a shift is noticed."""
     rng = np.random.default_rng(0)
-    if job.case in DELAY_CASES:
-        found = np.array([DELAY_CASES[job.case](rng) for _ in range(job.draws)])
-        late = found[found > 0]
-        return {"early": int((found <= 0).sum()), "batches": np.quantile(late, [0.5, 0.9]).tolist()}
-    run = (CASES | STREAM_CASES)[job.case]
-    return {"wrong": np.sum([run(rng) for _ in range(job.draws)], axis=0).tolist()}
+    if job.case in CASES:
+        return {"wrong": int(sum(CASES[job.case](rng) for _ in range(job.draws)))}
+    return (STREAM_CASES | DELAY_CASES)[job.case](rng, job.draws)
 
 
 def tables(records: list[dict[str, Any]]) -> list[str]:
@@ -241,13 +260,13 @@ def tables(records: list[dict[str, Any]]) -> list[str]:
     found = {record["case"]: record["result"] for record in records}
     lines = [*ABOUT.splitlines(), "", "| case | wrong |", "|---|---|"]
     lines += [f"| {case} | {share(found[case]['wrong'])} |" for case in CASES if case in found]
-    lines += STREAMS.format(draws=DRAWS, batches=BATCHES).splitlines()
+    lines += STREAMS.format(draws=DRAWS, batches=BATCHES, size=SIZE).splitlines()
     for case in [case for case in STREAM_CASES if case in found]:
         lines.append(f"| {case} | {' | '.join(map(share, found[case]['wrong']))} |")
-    lines += DELAYS.format(before=BEFORE, size=SIZE).splitlines()
+    lines += DELAYS.format(draws=DRAWS, before=BEFORE).splitlines()
     for case in [case for case in DELAY_CASES if case in found]:
         early, after = found[case]["early"], [f"{n:g} ({n * 2 * SIZE:,.0f} rows)" for n in found[case]["batches"]]
-        lines.append(f"| {case} | {DRAWS // 10:,} | {early} | {' | '.join(after)} |")
+        lines.append(f"| {case} | {share(early)} | {' | '.join(after)} |")
     return lines
 
 

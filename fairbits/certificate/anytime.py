@@ -48,20 +48,20 @@ def anytime_slack(weight: float, limit: float, delta: float) -> float:
     return z * math.sqrt(weight + limit**-2) / (2 * weight)
 
 
-def log_evidence(gains: np.ndarray, weights: np.ndarray, level: float, limit: float) -> float:
+def log_evidence(gains: np.ndarray, weights: np.ndarray, level: float, limit: float) -> np.ndarray:
     """Return the log of the evidence that the disparity was above a level in some batch; below it, rarely large.
 
     Parameters
     ----------
-    gains : (batches,) up to each batch, the sum of weighted differences on sets that were chosen before the batch
+    gains : (..., batches) up to each batch, the sum of weighted differences on sets that were chosen before the batch
     weights : (batches,) up to each batch, the sum of weights
     """
-    gain, weight = (sums[-1] - np.concatenate([[0.0], sums[:-1]]) for sums in (gains, weights))  # since each start
+    gain, weight = (sums[..., -1:] - sums + np.diff(sums, prepend=0) for sums in (gains, weights))  # since each start
     z = 2 * (gain - level * weight) / np.sqrt(weight + limit**-2)
-    start = np.arange(1, len(gains) + 1)  # the evidence since start k counts 1 / (k (k + 1))
+    start = np.arange(1, len(weights) + 1)  # the evidence since start k counts 1 / (k (k + 1))
     logs = z * z / 2 + log_ndtr(z) + math.log(2) - np.log1p(weight * limit**2) / 2 - np.log(start * (start + 1.0))
-    largest = logs.max()
-    return float(largest + np.log(np.exp(logs - largest).sum()))
+    largest = logs.max(-1, keepdims=True)
+    return largest[..., 0] + np.log(np.exp(logs - largest).sum(-1))
 
 
 @dataclass
@@ -113,7 +113,7 @@ class TwoGroups:
         gains, weights, enough = np.array(self.gains), np.array(self.weights), math.log(watched.pairs / watched.delta)
 
         def beyond(level: float) -> float:
-            return log_evidence(gains, weights, level, watched.limit) - enough
+            return float(log_evidence(gains, weights, level, watched.limit)) - enough
 
         if beyond(self.at_least) > 0:  # never at a level of 1
             found = brentq(beyond, self.at_least, 1.0, xtol=PRECISION / 2)
