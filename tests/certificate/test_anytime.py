@@ -223,8 +223,12 @@ def test_a_state_goes_on_from_its_file_to_the_byte(groups, tmp_path):
         monitor.add(values, sensitive_features=s, batch=f"day {i}")
     monitor.save(tmp_path / "part.json")
     assert (tmp_path / "part.json").read_bytes() == (tmp_path / "through.json").read_bytes()
+    read = CertificateMonitor.load(tmp_path / "part.json")
+    for one, other in zip(read._pairs, through._pairs, strict=True):
+        assert np.array_equal(one.recent, other.recent)
+        assert np.array_equal(one.table, other.table)
     with pytest.raises(InputError, match="added before"):
-        monitor.add(values, sensitive_features=s, batch="day 3")
+        read.add(values, sensitive_features=s, batch="day 3")
 
 
 def test_a_refused_batch_leaves_the_state_as_it_was(tmp_path):
@@ -297,8 +301,17 @@ def test_the_streams_of_the_benchmark_are_those_of_two_groups():
     assert np.allclose([pair.gains for pair in pairs], gains)
 
 
-def test_two_groups_take_sums_alone():
-    pair = TwoGroups.empty(2)
-    pair.add(GroupSums(np.array([[300.0, 100.0], [200.0, 200.0]]), np.array([400, 400])), WATCHED)
-    assert pair.shown == 0.25
-    assert pair.at_most == pytest.approx(0.25 + anytime_slack(200.0, LIMIT, DELTA))
+def test_two_groups_of_unequal_size_and_one_of_many_pairs():
+    sums = GroupSums(np.array([[300.0, 100.0], [50.0, 50.0]]), np.array([400, 100]))
+    found = []
+    for pairs in (1, 10):
+        pair = TwoGroups.empty(2)
+        pair.add(sums, Watched(LIMIT, DELTA, pairs))
+        assert pair.shown == 0.25
+        assert pair.at_most == pytest.approx(0.25 + anytime_slack(80.0, LIMIT, DELTA))
+        for _ in range(9):
+            pair.add(sums, Watched(LIMIT, DELTA, pairs))
+        at_the_bound = log_evidence(np.array(pair.gains), np.array(pair.weights), pair.at_least, LIMIT)
+        assert np.exp(at_the_bound) == pytest.approx(pairs / DELTA, rel=1e-3)
+        found.append(pair.at_least)
+    assert 0.25 > found[0] > found[1] > 0
