@@ -3,6 +3,7 @@
 Every case has one line in results/coverage/records.jsonl and is not run again.
 """
 
+import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from scipy.stats import beta
 
 from benchmarks.outcomes import RESULTS, Job, run_and_publish
 from fairbits import CertificateState, certify
+from fairbits.certificate.anytime import Watched, anytime_slack, log_evidence
 from fairbits.encoding import GroupEncoder
 
 FOLDER = RESULTS / "coverage"
@@ -23,6 +25,25 @@ ABOUT = f"""\
 true disparity is known. A certificate is wrong if its bound is below the truth; in the fixed sequence, if the model
 that is kept exceeds the limit. In brackets an exact 95 % interval. At most 5 % is promised. The first case is the worst
 there is for a hard code, a bit near a fair coin; in others the plug-in total variation errs upwards as well."""
+STREAMS = """
+## Bounds at all times
+
+{draws:,} streams of {batches} batches, each of {size} rows in each of two groups, looked at after every batch, with a
+limit of 0.1 at 95 %, by the bounds of `CertificateMonitor`. A stream is wrong if the upper bound is below the truth, or
+the lower bound above it, at any look: no rule of when to stop does worse.
+
+| stream | upper bound wrong | lower bound wrong |
+|---|---|---|"""
+DELAYS = """
+## How soon a shift is noticed
+
+In {draws:,} streams the disparity changes after {before} such batches: how many batches later half, and 90 %, of the
+streams without an earlier alarm are contradicted.
+
+| disparity | earlier alarms | half | 90 % |
+|---|---|---|---|"""
+BATCHES, BEFORE, AFTER, SIZE = 40, 20, 100, 100  # of a stream; before and after a shift; rows of a group in a batch
+WATCHED = Watched(0.1, 0.05)
 
 
 def bits(rng: np.random.Generator, s: np.ndarray, rates: Any) -> np.ndarray:
@@ -138,6 +159,61 @@ def score_levels(rng: np.random.Generator) -> bool:
     return certify(scores, sensitive_features=s, levels=cuts).total_variation < truth
 
 
+def streams(rng: np.random.Generator, laws: list[np.ndarray], draws: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw streams of hard words, one law (2, words) for each batch, and add them up as `TwoGroups` does, all at once.
+
+    Returns what they show up to every batch (draws, batches), their gains on sets that were chosen before, and the
+    sums of the weights.
+    """
+    weight, found = SIZE / 2, []
+    table = recent = np.zeros((draws, laws[0].shape[1]))
+    for law in laws:
+        counts = rng.multinomial(SIZE, law, (draws, 2))
+        step = weight * (counts[:, 0] - counts[:, 1]) / SIZE
+        gain = (step * (recent > 0)).sum(1)
+        recent = step + recent * (WATCHED.planned / (WATCHED.planned + weight))
+        table = table + step
+        found.append((np.abs(table).sum(1) / 2, gain))
+    weights = weight * np.arange(1, len(laws) + 1)
+    shown, gains = np.stack(found, -1)
+    return shown / weights, np.cumsum(gains[:, 1:], 1), weights
+
+
+def alarms(gains: np.ndarray, weights: np.ndarray, level: float) -> np.ndarray:
+    """Return the number of gains up to which a level is first contradicted, 0 if it never is.  (draws,)"""
+    enough = math.log(1 / WATCHED.delta)
+    found = [log_evidence(gains[:, :t], weights[:t], level, WATCHED.limit) > enough for t in range(1, len(gains.T) + 1)]
+    return np.where(np.any(found, 0), np.argmax(found, 0) + 1, 0)
+
+
+def one_stream(*rates: tuple[float, ...]) -> Callable:
+    """Return the case of streams of hard words: how many have a wrong upper, and a wrong lower bound, at some look."""
+    law = np.array(rates)
+    truth = float(np.abs(law[0] - law[1]).sum() / 2)
+
+    def wrong(rng: np.random.Generator, draws: int) -> dict[str, Any]:
+        shown, gains, weights = streams(rng, [law] * BATCHES, draws)
+        slack = np.array([anytime_slack(weight, WATCHED.limit, WATCHED.delta) for weight in weights])
+        below = (shown + slack < truth).any(1)
+        return {"wrong": [int(below.sum()), int((alarms(gains, weights, truth) > 0).sum())]}
+
+    return wrong
+
+
+def delay(before: float, after: float) -> Callable:
+    """Return the case of a hard bit whose rates in two groups change: how many batches later that is noticed."""
+    laws = [np.array([[0.5 - d / 2, 0.5 + d / 2], [0.5 + d / 2, 0.5 - d / 2]]) for d in (before, after)]
+
+    def noticed(rng: np.random.Generator, draws: int) -> dict[str, Any]:
+        _, gains, weights = streams(rng, [laws[0]] * BEFORE + [laws[1]] * AFTER, draws)
+        found = alarms(gains, weights, WATCHED.limit) + 1 - BEFORE  # the first batch has no gain
+        early = (found <= 0) & (found > 1 - BEFORE)
+        late = np.where(found > 0, found, np.inf)[~early]
+        return {"early": int(early.sum()), "batches": np.quantile(late, [0.5, 0.9], method="higher").tolist()}
+
+    return noticed
+
+
 CASES: dict[str, Callable] = {
     "hard bit near a fair coin, 300 and 300": one_bit(300, 300, rates=(0.55, 0.45)),
     "hard bit, 100 and 900": one_bit(100, 900, rates=(0.55, 0.45)),
@@ -153,27 +229,51 @@ CASES: dict[str, Callable] = {
     "scores in four levels": score_levels,
     "fixed sequence, best of the passed kept": fixed_sequence,
 }
+STREAM_CASES: dict[str, Callable] = {
+    "hard bit near a fair coin, disparity at the limit": one_stream((0.45, 0.55), (0.55, 0.45)),
+    "hard bit, fair": one_stream((0.5, 0.5), (0.5, 0.5)),
+    "eight words, disparity at the limit": one_stream((0.15,) * 4 + (0.1,) * 4, (0.125,) * 8),
+}
+DELAY_CASES: dict[str, Callable] = {
+    "0.1 to 0.2": delay(0.1, 0.2),
+    "0.05 to 0.15": delay(0.05, 0.15),
+    "0.1 to 0.2 in favour of the other group": delay(-0.1, 0.2),
+}
 
 
 def jobs(names: list[str]) -> list[Job]:
     """List the cases."""
-    return [Job(case=case, draws=DRAWS) for case in CASES if not names or case in names]
+    found = [*CASES, *STREAM_CASES, *DELAY_CASES]
+    return [Job(case=case, draws=DRAWS) for case in found if not names or case in names]
 
 
 def work(job: Job) -> dict[str, Any]:
-    """Count the wrong certificates of a case."""
+    """Count the wrong certificates of a case, or the batches until a shift is noticed."""
     rng = np.random.default_rng(0)
-    return {"wrong": int(sum(CASES[job.case](rng) for _ in range(job.draws)))}
+    if job.case in CASES:
+        return {"wrong": int(sum(CASES[job.case](rng) for _ in range(job.draws)))}
+    return (STREAM_CASES | DELAY_CASES)[job.case](rng, job.draws)
 
 
 def tables(records: list[dict[str, Any]]) -> list[str]:
     """Return the lines of the page."""
+    found = {record["case"]: record["result"] for record in records}
     lines = [*ABOUT.splitlines(), "", "| case | wrong |", "|---|---|"]
-    for record in sorted(records, key=lambda r: list(CASES).index(r["case"])):
-        k, n = record["result"]["wrong"], record["draws"]
-        low, high = beta.ppf(0.025, k, n - k + 1) if k else 0.0, beta.ppf(0.975, k + 1, n - k)
-        lines.append(f"| {record['case']} | {k / n:.2%} ({low:.2%} to {high:.2%}) |")
+    lines += [f"| {case} | {share(found[case]['wrong'])} |" for case in CASES if case in found]
+    lines += STREAMS.format(draws=DRAWS, batches=BATCHES, size=SIZE).splitlines()
+    for case in [case for case in STREAM_CASES if case in found]:
+        lines.append(f"| {case} | {' | '.join(map(share, found[case]['wrong']))} |")
+    lines += DELAYS.format(draws=DRAWS, before=BEFORE).splitlines()
+    for case in [case for case in DELAY_CASES if case in found]:
+        early, after = found[case]["early"], [f"{n:g} ({n * 2 * SIZE:,.0f} rows)" for n in found[case]["batches"]]
+        lines.append(f"| {case} | {share(early)} | {' | '.join(after)} |")
     return lines
+
+
+def share(k: int, n: int = DRAWS) -> str:
+    """Return a share of the samples, with its exact interval."""
+    low, high = beta.ppf(0.025, k, n - k + 1) if k else 0.0, beta.ppf(0.975, k + 1, n - k)
+    return f"{k / n:.2%} ({low:.2%} to {high:.2%})"
 
 
 if __name__ == "__main__":

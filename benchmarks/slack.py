@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from fairbits.certificate.anytime import anytime_slack
 from fairbits.certificate.deviations import deviation, hoeffding_deviation, limit_of_difference, normal_deviation
 
 SIZES = [(100, 100), (300, 300), (587, 889), (5421, 10860), (300, 16000)]
 SHOWN = 0.02
+EACH, LIMIT = (200, 500, 1590, 5000, 20_000), 0.1  # rows in each of two groups, for bounds at all times
 
 
 def table() -> list[str]:
@@ -22,5 +24,16 @@ def table() -> list[str]:
     return lines
 
 
+def anytime_table() -> list[str]:
+    """Return the lines of the table of bounds at all times, beside those at one time."""
+    lines = ["| rows in each group | at all times | Hoeffding | any values | hard values |", "|---" * 5 + "|"]
+    for n in EACH:
+        rows = np.array([n, n])
+        once = [hoeffding_deviation(rows, 1.0, 0.05), deviation(rows, 0.05)[0]]
+        once.append(limit_of_difference(SHOWN, rows, 0.05)[0] - SHOWN)
+        lines.append(f"| {n:,} | " + " | ".join(f"{x:.4f}" for x in [anytime_slack(n / 2, LIMIT, 0.05), *once]) + " |")
+    return lines
+
+
 if __name__ == "__main__":
-    print("\n".join(table()))
+    print("\n".join([*table(), "", *anytime_table()]))

@@ -2,6 +2,7 @@
 # A new method is one file and one line here.
 from .auditing.auditor import Audit as Audit
 from .auditing.auditor import audit as audit
+from .certificate.certificate_monitor import CertificateMonitor as CertificateMonitor
 from .certificate.certificate_record import Certificate as Certificate
 from .certificate.certificate_state import CertificateState as CertificateState
 from .certificate.certification import certify as certify

@@ -1,5 +1,6 @@
 """What held-out rows prove about everyone who receives a code, and the release of codes."""
 
+from fairbits.certificate.certificate_monitor import CertificateMonitor as CertificateMonitor
 from fairbits.certificate.certificate_record import Certificate as Certificate
 from fairbits.certificate.certificate_record import GroupBounds as GroupBounds
 from fairbits.certificate.certificate_state import CertificateState as CertificateState

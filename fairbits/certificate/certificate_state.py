@@ -1,15 +1,22 @@
 """A certificate from sums: rows that come in parts, or stay where they are."""
 
-import json
 import os
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fairbits.certificate.certificate_record import Certificate
-from fairbits.certificate.certification import Claims, CodedRows, Stratum, certificate_of, read_prior, read_rows
+from fairbits.certificate.certification import (
+    Claims,
+    CodedRows,
+    Stratum,
+    certificate_of,
+    coded_rows,
+    numbered_rows,
+    read_prior,
+)
 from fairbits.certificate.group_sums import MAX_BITS, GroupSums, group_sums
 from fairbits.certificate.released_code import Release, fitted_code
 from fairbits.encoding import GroupEncoder
@@ -17,6 +24,7 @@ from fairbits.errors import InputError
 from fairbits.storage import file_errors, replace_file
 
 MIN_GROUP_SIZE = 10  # people, for sums that leave
+Content = TypeVar("Content", bound=BaseModel)
 
 
 class _Sums(BaseModel):
@@ -52,6 +60,16 @@ class _Content(BaseModel):
             if self.hard and not self.by_person and any(n % 1 for words in own.words for n in words):
                 raise ValueError("its sums are of a hard code, and are no whole numbers")
         return self
+
+
+def read_content(kind: type[Content], path: str | os.PathLike[str]) -> Content:
+    """Read a state from a file, with all the checks of its kind."""
+    with file_errors(Path(path)):
+        text = Path(path).read_bytes()
+    try:
+        return kind.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        raise InputError(f"{path} is not the state of a certificate, or it is damaged.") from error
 
 
 class CertificateState:
@@ -105,7 +123,8 @@ class CertificateState:
             problem = "by_person needs an identifier for every row." if self.by_person else "Rows are taken for people."
             raise InputError(problem, remedy="Pass `person` to `add` and by_person=True to the state, or neither.")
         labels = {stratum.label for stratum in self._found} - {None}
-        rows = read_rows(self._model, X, sensitive_features, y if labels else None, person)
+        coded = coded_rows(self._model, X, sensitive_features)
+        rows = numbered_rows(coded, sensitive_features, y if labels else None, person)
         if labels and (y is None or not set(rows.labels) <= labels):
             raise InputError(f"y must be among {sorted(labels, key=str)}.", remedy="Pass the classes in `labels`.")
         columns = {title: i for i, title in enumerate(self._encoder.titles_)}
@@ -159,12 +178,7 @@ class CertificateState:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a state that `save` wrote; it can be merged and finished."""
-        with file_errors(Path(path)):
-            text = Path(path).read_bytes()
-        try:
-            content = _Content.model_validate(json.loads(text), strict=True)
-        except (ValidationError, ValueError) as error:
-            raise InputError(f"{path} is not the state of a certificate, or it is damaged.") from error
+        content = read_content(_Content, path)
         state = cls.__new__(cls)
         state._model = state._encoder = None
         for name in ("bits", "hard", "seeded", "by_person"):

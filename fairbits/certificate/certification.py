@@ -37,6 +37,7 @@ class CodedRows(NamedTuple):
     seeded: bool = False  # the model draws with a fixed seed
     hard: bool = False  # nothing is drawn: theta is 0 or 1
     decision: bool = False  # the bits are the number of a decision or a class, not a code
+    named: Any = None  # the decisions in the order of their numbers, unless these are levels of a score
 
 
 def certify(
@@ -87,11 +88,11 @@ def certify(
     >>> round(certificate.total_variation, 3)
     0.026
     """
-    coded = _beside(_read(source, X, sensitive_features, levels), beside, X, sensitive_features)
+    coded = _beside(coded_rows(source, X, sensitive_features, levels), beside, X, sensitive_features)
     if beside and {"eps", "coarse"} & set(release):
         raise InputError("eps and coarse are for one code.", remedy="Pass what the other models release as it is.")
     what, rng = Release(**release, hard=coded.hard), np.random.default_rng(random_state)
-    rows = _rows(coded, sensitive_features, y, person)
+    rows = numbered_rows(coded, sensitive_features, y, person)
     names = coded.encoder.names_
     claim = Claims(confidence, theorem, simultaneous, None if prior is None else read_prior(prior, names))
     delta, found = claim.delta(names, 1 + len(rows.labels)), []
@@ -127,12 +128,8 @@ class Rows(NamedTuple):
         return self.theta[own], self.groups[own, column], None if self.person is None else self.person[own]
 
 
-def read_rows(source: Any, X: Any, sensitive_features: Any, y: Any, person: Any) -> Rows:
-    """Return the rows of a fitted model with a code."""
-    return _rows(_read(source, X, sensitive_features), sensitive_features, y, person)
-
-
-def _rows(coded: CodedRows, sensitive_features: Any, y: Any, person: Any) -> Rows:
+def numbered_rows(coded: CodedRows, sensitive_features: Any, y: Any = None, person: Any = None) -> Rows:
+    """Return coded rows with the numbers of their groups and people."""
     n = len(coded.theta)
     groups = coded.encoder.transform(sensitive_features, n_rows=n)
     labels = [] if y is None else _labels(y, n)
@@ -200,9 +197,10 @@ def certificate_of(
     return Certificate(*facts, by_person=by_person, beside=beside)
 
 
-def _read(
+def coded_rows(
     source: Any, X: Any, sensitive_features: Any, levels: Any = None, encoder: GroupEncoder | None = None
 ) -> CodedRows:
+    """Return what a source releases about rows, as `certify` takes it."""
     if isinstance(source, CodedRows):
         return source._replace(theta=np.asarray(source.theta, dtype=np.float64))
     source, X = fitted_code(source, X, sensitive_features)
@@ -225,8 +223,9 @@ def _read(
     if encoder is None:
         encoder = GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=len(values))
     if values.ndim == 1:
-        cells = _decisions(values, levels)
-        return CodedRows(binary_digits(cells, int(cells.max(initial=0)) + 1), encoder, hard=True, decision=True)
+        cells, named = _decisions(values, levels)
+        theta = binary_digits(cells, int(cells.max(initial=0)) + 1)
+        return CodedRows(theta, encoder, hard=True, decision=True, named=named)
     hard = values.dtype.kind in "biu"  # by the type, not by looking at the values
     theta = np.asarray(values, dtype=np.float64) if values.dtype.kind in "biuf" else np.full((1, 1), np.nan)
     if theta.ndim != 2 or not bool(((theta >= 0) & (theta <= 1)).all()):
@@ -238,23 +237,23 @@ def _read(
     return CodedRows(theta, encoder, hard=hard)
 
 
-def _decisions(values: np.ndarray, levels: Any) -> np.ndarray:
-    """Return the number of every decision, or of every score's level."""
+def _decisions(values: np.ndarray, levels: Any) -> tuple[np.ndarray, Any]:
+    """Return the number of every decision, or of every score's level, and which decisions the numbers stand for."""
     if levels is not None:
         cuts = np.asarray(levels, dtype=np.float64)
         if cuts.ndim != 1 or not len(cuts) or (np.diff(cuts) <= 0).any() or not np.isfinite(values).all():
             raise InputError("must be rising cuts of numbers.", argument="levels", value=levels)
-        return np.searchsorted(cuts, values, side="right")
+        return np.searchsorted(cuts, values, side="right"), None
     if pd.isna(values).any():
         raise InputError("Some decisions are missing.", remedy="Drop these rows, or name them, for example 'none'.")
     if values.dtype.kind == "f" and (values % 1 != 0).any():
         raise InputError("Scores can only be certified in levels.", remedy="Pass levels, such as [0.25, 0.5, 0.75].")
-    return pd.factorize(values)[0]
+    return pd.factorize(values)
 
 
 def _beside(coded: CodedRows, others: Sequence[Any], X: Any, sensitive_features: Any) -> CodedRows:
     """Put the bits of other models beside the model's own: given the row, their draws are independent."""
-    found = [coded, *(_read(other, X, sensitive_features, encoder=coded.encoder) for other in others)]
+    found = [coded, *(coded_rows(other, X, sensitive_features, encoder=coded.encoder) for other in others)]
     lengths = {len(one.theta) for one in found}
     if len(lengths) > 1:
         raise InputError(f"The models release {sorted(lengths)} rows.", remedy="Pass them for the same rows.")

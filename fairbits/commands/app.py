@@ -18,6 +18,7 @@ from fairbits.commands.report import report
 from fairbits.commands.reproduce import reproduce
 from fairbits.commands.terminal import Commands, options, run
 from fairbits.commands.transform import transform
+from fairbits.commands.watch import watch
 
 app = typer.Typer(
     name="fairbits",
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.callback()(options)
-for _command in (fit, transform, predict, audit, certify, report, path, reproduce, bench):
+for _command in (fit, transform, predict, audit, certify, watch, report, path, reproduce, bench):
     app.command()(_command)
 app.add_typer(data, name="data")
 main = partial(run, app)

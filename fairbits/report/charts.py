@@ -234,14 +234,39 @@ def equal_tradeoffs(means: pd.DataFrame, between: tuple[float, float] | None = N
     return alt.Chart(line).mark_line(strokeDash=[2, 4], color="#444", clip=True).encode(x="fair:Q", y="auc:Q")
 
 
+def bounds_chart(history: pd.DataFrame, limit: float, title: str) -> alt.TopLevelMixin:
+    """Draw the bounds on the disparity by the rows so far (`CertificateMonitor.history`), and the limit."""
+    keys = line_keys(["at most", "at least"])
+    rows = history.rename(columns={"at_most": "at most", "at_least": "at least"}).to_dict("records")
+    lines = _drawn(rows).transform_fold([key.label for key in keys], as_=["bound", "value"])
+    lines = lines.mark_line(interpolate="step-after", strokeWidth=2, point=alt.OverlayMarkDef(size=22, filled=True))
+    rule = _drawn([{"value": limit}]).mark_rule(strokeDash=[5, 4]).encode(y="value:Q")
+    colour, dashes = _by_key("bound", keys)
+    lines = lines.encode(
+        colour.legend(title="disparity"),
+        dashes,
+        x=alt.X("rows:Q", title="rows so far"),
+        y=alt.Y("value:Q", title="disparity", scale=alt.Scale(domainMin=0)),
+    )
+    return alt.layer(rule, lines).properties(width=480, height=280, title=title)
+
+
+def save_picture(chart: alt.TopLevelMixin, file: Path) -> Path:
+    """Write a chart as PNG or SVG, by the ending of the file; the same chart gives the same bytes."""
+    if file.suffix.lower() == ".png":
+        image = io.BytesIO()
+        chart.save(image, format="png", scale_factor=2)
+        replace_file(file, image.getvalue())
+    else:
+        text = io.StringIO()
+        chart.save(text, format="svg")
+        replace_file(file, _renumbered(text.getvalue()))
+    return file
+
+
 def save_chart(chart: alt.TopLevelMixin, folder: Path, name: str) -> list[Path]:
-    """Write a chart as PNG and SVG and return the files; the same chart gives the same bytes."""
-    png, svg, image, text = folder / f"{name}.png", folder / f"{name}.svg", io.BytesIO(), io.StringIO()
-    chart.save(image, format="png", scale_factor=2)
-    chart.save(text, format="svg")
-    replace_file(png, image.getvalue())
-    replace_file(svg, _renumbered(text.getvalue()))
-    return [png, svg]
+    """Write a chart as PNG and SVG and return the files."""
+    return [save_picture(chart, folder / f"{name}.{ending}") for ending in ("png", "svg")]
 
 
 def _renumbered(svg: str) -> str:

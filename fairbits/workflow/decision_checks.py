@@ -111,7 +111,7 @@ def certify_decisions(
         raise InputError(f"{table.path} has no rows of known groups with a decision.")
     groups, _, said = split_groups(s, FEWEST_OF_A_GROUP)
     parts = [s[[name]] for name in s.columns] if groups == "each" else [s]
-    values, y = _plain(frame[decision]), None if label is None else _plain(frame[label])
+    values, y = plain_values(frame[decision]), None if label is None else plain_values(frame[label])
     if levels is None and values.dtype.kind == "f" and (values % 1 != 0).any():
         raise InputError(f"{decision!r} has scores.", remedy="Say where to cut them, such as --levels 0.25,0.5.")
     options: dict[str, Any] = {"confidence": confidence}
@@ -136,6 +136,6 @@ def certify_decisions(
     return CertifiedDecisions(decision, wanted, certificate, rates, ratios, [*read.notes, *notes, *said])
 
 
-def _plain(column: pd.Series) -> np.ndarray:
+def plain_values(column: pd.Series) -> np.ndarray:
     """Return numbers as they are, and anything else as texts."""
     return column.to_numpy() if column.dtype.kind in "biuf" else column.astype(str).to_numpy()

@@ -131,7 +131,7 @@ def recertify(
     own, promised = new[0], limit is not None and limit.promised
     if any(not np.array_equal(other.known, own.known) for other in new):
         raise InputError("The models know the groups of different rows.", remedy="Use rows of groups that both know.")
-    who = _people(table, person, own.known)
+    who = people_of(table, person, own.known)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for one, rows in zip((model, *beside), new, strict=True):
@@ -184,7 +184,7 @@ def _compare(
     return found
 
 
-def _people(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.DataFrame | None:
+def people_of(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.DataFrame | None:
     """Return what identifies the people of some rows of a table; None if each row is another person."""
     if not names:
         return None
@@ -217,7 +217,7 @@ def audit_model(
     new = new_rows(model, table)
     if new.fitted:
         return [], [*new.notes, WORDS["audits"]["not_fresh"]]
-    X, y, s, who = new.X, None, new.s, _people(table, person, new.known)
+    X, y, s, who = new.X, None, new.s, people_of(table, person, new.known)
     if label is not None:
         labels = _labels(model, table, label)[new.known]
         has = labels.notna().to_numpy()
@@ -274,7 +274,7 @@ def audit_table(
     hint = [WORDS["audits"]["bits"]] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
     Z, filled = _filled(Z)
     parts = [s] if groups == "intersection" or s.shape[1] == 1 else [s[[name]] for name in s.columns]
-    who = _people(table, person, known)
+    who = people_of(table, person, known)
     found = [audit_in_words(Z, sensitive_features=part, person=who, **options)[0] for part in parts]
     return found, [audited, *read.notes, *notes, *said, *filled, *hint]
 

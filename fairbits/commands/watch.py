@@ -1,0 +1,147 @@
+"""`fairbits watch`: a certificate that may be looked at after every table, with its state in one file."""
+
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from fairbits.commands import terminal
+from fairbits.errors import InputError, MissingExtraError
+from fairbits.storage import file_errors
+
+if TYPE_CHECKING:
+    from fairbits.certificate import CertificateMonitor
+
+LAST = 10  # batches that are printed
+
+
+def watch(
+    paths: Annotated[
+        list[Path],
+        Argument(
+            metavar="MODEL TABLE...",
+            help="Folder that `fairbits fit` wrote, and tables of rows that were not used in the fit, each a batch. "
+            "With --decision, tables alone.",
+        ),
+    ],
+    state: Annotated[Path, Option(help="File that keeps what the batches show; the next run goes on from it.")],
+    max_disparity: Annotated[
+        float | None, Option(help="Limit on the disparity.", show_default="the certified one")
+    ] = None,
+    confidence: Annotated[
+        float | None, Option(min=0.5, max=0.9999, help="Confidence level.", show_default="0.95")
+    ] = None,
+    sensitive: terminal.Sensitive = None,
+    decision: Annotated[str | None, Option(help="Watch this column of the tables: anybody's decisions.")] = None,
+    person: terminal.Person = None,
+    picture: Annotated[Path | None, Option(help="SVG or PNG file for the bounds over time.")] = None,
+    separator: terminal.Separator = None,
+    encoding: terminal.Encoding = None,
+    as_json: terminal.AsJson = False,
+) -> None:
+    """Watch a limit table by table: proved, open or contradicted, valid however often you look.
+
+    Exit code 4: the limit is contradicted. Exit code 3: the rows were used in the fit and prove nothing.
+    """
+    if picture and picture.suffix.lower() not in (".svg", ".png"):
+        raise InputError("must end in .svg or .png.", argument="picture", value=picture)
+    read = {"separator": separator, "encoding": encoding}
+    model, tables, about, add = _what(paths, decision, terminal.names(sensitive))
+    monitor = _opened(state, model, max_disparity, confidence, about)
+    for path in tables:
+        _add_table(monitor, path, read, partial(add, person=terminal.names(person)), state)
+    print(json.dumps(monitor.to_dict()) if as_json else _words(monitor))
+    if picture:
+        _draw(monitor, picture)
+    if monitor.verdict == "contradicted":
+        raise SystemExit(terminal.CONTRADICTED)
+
+
+def _what(paths: list[Path], decision: str | None, names: list[str]) -> tuple[Any, list[Path], str, Callable]:
+    """Return the model, if there is one, the tables, a name of what is watched, and what adds a table."""
+    from fairbits.workflow import stream_checks as checks
+
+    if decision is not None:
+        if not names:
+            raise InputError("Name the sensitive columns with --sensitive.")
+        add = partial(checks.add_decisions, decision=decision, sensitive=names)
+        return None, paths, f"{decision} by {', '.join(names)}", add
+    from fairbits.tables.fitted_model import MANIFEST, open_model
+
+    with file_errors(paths[0]):
+        model = open_model(paths[0])
+        about = f"model {checks.file_fingerprint(model.folder / MANIFEST)}"
+    model.need_code()
+    model.check_sensitive(names)
+    if len(paths) < 2:
+        raise InputError("Name at least one table after the model.")
+    return model, paths[1:], about, partial(checks.add_codes, model=model)
+
+
+def _add_table(
+    monitor: "CertificateMonitor", path: Path, read: dict[str, Any], add: Callable[..., list[str]], state: Path
+) -> None:
+    """Add a table that the state has not seen, and write the state."""
+    from fairbits.tables.table_file import TableFile
+    from fairbits.workflow.stream_checks import UsedRowsError, file_fingerprint
+
+    with file_errors(path), terminal.waiting(f"adding {path}"):
+        table, batch = TableFile(path, **read), file_fingerprint(path)
+        if batch in monitor.batches:
+            print(f"{path} was added before: skipped.", file=sys.stderr)
+            return
+        try:
+            notes = add(monitor, table=table, batch=batch)
+        except UsedRowsError as error:
+            print(f"fairbits: {error}", file=sys.stderr)
+            raise SystemExit(terminal.NOT_CERTIFIED) from None
+    monitor.save(state)
+    for note in notes:
+        print(f"{path}: {note}", file=sys.stderr)
+
+
+def _opened(state: Path, model: Any, limit: float | None, confidence: float | None, about: str) -> "CertificateMonitor":
+    """Return the monitor of a state that is there, or a new one."""
+    from fairbits.certificate import CertificateMonitor
+    from fairbits.workflow.stream_checks import promised_limit
+
+    if not state.exists():
+        if limit is None and model is None:
+            raise InputError("Pass the limit with --max-disparity.")
+        draws = 1 if model is None or model.limit is None or model.is_hard else model.limit.draws
+        limit = promised_limit(model) if limit is None else limit
+        if not 0 < limit < 1:
+            raise InputError("must lie between 0 and 1.", argument="max_disparity", value=limit)
+        return CertificateMonitor(limit, confidence=confidence or 0.95, draws=draws, about=about)
+    monitor = CertificateMonitor.load(state)
+    if monitor.about != about:
+        raise InputError(f"{state} watches another model or other columns.", remedy="Name another file with --state.")
+    for name, value in (("limit", limit), ("confidence", confidence)):
+        if value not in (None, getattr(monitor, name)):
+            problem = f"{state} was begun with a {name} of {getattr(monitor, name):g}, which cannot be changed."
+            raise InputError(problem, remedy="Name another file with --state.")
+    return monitor
+
+
+def _words(monitor: "CertificateMonitor") -> str:
+    from fairbits.rounding import at_least, at_most
+
+    lines = [f"  {'batch':>5} {'rows':>11} {'at least':>8} {'at most':>8}  verdict"]
+    for number, row in list(enumerate(monitor.history.itertuples(index=False), 1))[-LAST:]:
+        bounds = f"{at_least(row.at_least, 4):>8} {at_most(row.at_most, 4):>8}"
+        lines.append(f"  {number:>5} {row.rows:>11,} {bounds}  {row.verdict}")
+    return "\n".join([str(monitor), "", *lines])
+
+
+def _draw(monitor: "CertificateMonitor", picture: Path) -> None:
+    try:
+        from fairbits.report.charts import bounds_chart, save_picture
+    except ImportError:
+        raise MissingExtraError("A picture", "report") from None
+    title = f"Disparity, {100 * monitor.confidence:g} % confidence at all times: {monitor.verdict}"
+    with file_errors(picture):
+        save_picture(bounds_chart(monitor.history, monitor.limit, title), picture)

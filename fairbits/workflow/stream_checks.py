@@ -1,0 +1,88 @@
+"""Tables that come one after another: each is a batch of a `CertificateMonitor`."""
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fairbits.certificate import CertificateMonitor, TrainingRowsWarning
+from fairbits.errors import InputError
+from fairbits.tables.table_file import TableFile
+from fairbits.tables.task import split_groups
+from fairbits.workflow.decision_checks import FEWEST_OF_A_GROUP, plain_values
+from fairbits.workflow.option_words import WORDS
+
+
+class UsedRowsError(InputError):
+    """A table was used in the fit: it proves nothing."""
+
+
+def file_fingerprint(path: Path) -> str:
+    """Return a text that is equal for files with the same bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def promised_limit(model: Any) -> float:
+    """Return the limit on the disparity that a model is certified to."""
+    limit = model.limit
+    if limit is None or not limit.promised or not limit.total_variation:
+        raise InputError("The model has no certified limit on the disparity.", remedy="Pass --max-disparity.")
+    return max(limit.total_variation.values())
+
+
+def add_codes(
+    monitor: CertificateMonitor, *, model: Any, table: TableFile, person: Sequence[str] = (), batch: str
+) -> list[str]:
+    """Add the codes of a table's rows, which must not have been used in the fit of the model; return notes."""
+    from fairbits.workflow.table_checks import new_rows, people_of  # loads torch
+
+    new = new_rows(model, table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingRowsWarning)
+        try:
+            if new.fitted:
+                raise TrainingRowsWarning("It is the table of the fit.")
+            _check_unchanged(table)
+            who = people_of(table, person, new.known)
+            monitor.add(model.method, new.X, sensitive_features=new.s, person=who, batch=batch)
+        except TrainingRowsWarning:
+            raise UsedRowsError(f"{table.path}: {WORDS['watching']['not fresh']}") from None
+    return new.notes
+
+
+def add_decisions(
+    monitor: CertificateMonitor,
+    *,
+    table: TableFile,
+    decision: str,
+    sensitive: Sequence[str],
+    person: Sequence[str] = (),
+    batch: str,
+) -> list[str]:
+    """Add a column of decisions; return notes. The first table says which groups there are."""
+    used = [decision, *sensitive, *person]
+    if len(set(used)) < len(used):
+        raise InputError("The decision, the sensitive columns and the person must be different columns.")
+    table.check_columns(used)
+    read = table.read(used)
+    complete = read.frame[[decision, *sensitive]].notna().all(axis=1)
+    frame, notes = read.frame[complete].reset_index(drop=True), list(read.notes)
+    if not len(frame):
+        raise InputError(f"{table.path} has no rows of known groups with a decision.")
+    if not complete.all():
+        notes.append(f"{(~complete).sum():,} rows without a decision or a group are left out.")
+    if not monitor.batches:
+        monitor.groups, _, said = split_groups(frame[list(sensitive)], FEWEST_OF_A_GROUP)
+        notes += said
+    _check_unchanged(table)
+    who = frame[list(person)] if person else None
+    values = plain_values(frame[decision])
+    monitor.add(values, sensitive_features=frame[list(sensitive)], person=who, batch=batch)
+    return notes
+
+
+def _check_unchanged(table: TableFile) -> None:
+    if table.has_changed():
+        raise InputError(f"{table.path} changed while it was read.", remedy="Run the command again.")
