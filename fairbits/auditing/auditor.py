@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
+from fairbits.auditing.code_leakage import Leakage, column_leakage
 from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes, score_intervals
 from fairbits.certificate import Certificate, certify
 from fairbits.certificate.certification import CodedRows, check_fresh
@@ -16,8 +16,6 @@ from fairbits.certificate.released_code import binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError
-from fairbits.estimators.diagnostics import held_out_scores, worse_than_unmitigated
-from fairbits.information import information_sandwich, neuronwise_information, share_entropy
 from fairbits.rounding import at_least, at_most, percent
 
 MOST_CATEGORIES = 256
@@ -31,19 +29,6 @@ PROBE = (
     "{permuted_auc_high:.4f}  shuffled {shuffled_auc:.4f}  p {p_value:.3f}  balanced accuracy {balanced_accuracy:.4f} "
     "[{balanced_accuracy_low:.4f}, {balanced_accuracy_high:.4f}]"
 )
-
-
-@dataclass(frozen=True)
-class Leakage:
-    """What the released representation reveals about one sensitive column, in bits."""
-
-    column: str
-    rows: dict[str, int]  # per group
-    entropy: float  # H(S), the most that can be revealed
-    each_bit: tuple[float, ...] | None  # I(T_i;S)
-    total: float | None  # their sum: neither above nor below the joint information in general
-    joint: float | None  # I(T;S) of these rows; above the population's in expectation
-    lower: float | None  # below the population's in expectation
 
 
 @dataclass(frozen=True)
@@ -169,7 +154,7 @@ def audit(
         if subject.law is not None:
             hard = getattr(model, "is_hard", True)  # values of any other model are what they are
             seeded = getattr(model, "random_state", None) is not None and not hard
-            coded = CodedRows(torch.from_numpy(subject.law), encoder, seeded, hard)
+            coded = CodedRows(subject.law, encoder, seeded, hard)
             certificate = certify(coded, sensitive_features=sensitive_features, y=y, confidence=confidence)
     most = {b.column: b.balanced_accuracy for b in certificate.bounds if b.label is None} if certificate else {}
     for s, title, names in columns:
@@ -182,6 +167,8 @@ def audit(
     concerns += model.concerns(rows, y, sensitive_features) if hasattr(model, "concerns") else []
     task, intervals = (None, {}) if model is None or y is None else _task(subject, np.asarray(y), groups, confidence)
     if unmitigated is not None and task is not None:
+        from fairbits.estimators.diagnostics import held_out_scores, worse_than_unmitigated  # needs torch
+
         plain = held_out_scores(*fitted_code(unmitigated, X, sensitive_features), np.asarray(y), groups)
         concerns += worse_than_unmitigated(task, plain, groups)
     for concern in concerns:
@@ -272,6 +259,8 @@ def _numbers(values: Any) -> np.ndarray:
 
 def _task(subject: Subject, y: np.ndarray, groups: np.ndarray, confidence: float) -> tuple[dict, dict]:
     """Return the scores, and intervals of accuracy and AUC: averaged over draws and of the one draw that is scored."""
+    from fairbits.estimators.diagnostics import held_out_scores  # needs torch
+
     model, codes = subject.model, subject.views.get("one draw")
     labels = np.searchsorted(model.classes_, y)
     intervals = score_intervals(model.predict_proba(subject.X), labels, confidence)
@@ -279,28 +268,6 @@ def _task(subject: Subject, y: np.ndarray, groups: np.ndarray, confidence: float
         drawn = score_intervals(model.decode(codes), labels, confidence)
         intervals |= {f"one_draw_{name}": interval for name, interval in drawn.items()}
     return held_out_scores(model, subject.X, y, groups, codes), intervals
-
-
-def column_leakage(
-    law: np.ndarray | None, bits: np.ndarray | None, groups: np.ndarray, title: str, names: Any, seed: int = 0
-) -> Leakage:
-    """Return what a code, or one draw of a random one, reveals about the groups (n,) of a column, numbers of names.
-
-    `law` and `bits` are those of a `Subject`.
-    """
-    present, numbers, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    if len(present) < 2:
-        problem = f"All rows have the same group of {title!r}, {names[present[0]]!r}."
-        raise InputError(problem, remedy="Pass rows of at least two groups.")
-    s = torch.from_numpy(numbers)
-    each = lower = joint = None
-    if bits is not None:
-        each = tuple(neuronwise_information(torch.from_numpy(bits), s).tolist())
-    if law is not None:
-        generator = torch.Generator().manual_seed(seed)
-        lower, joint = map(float, information_sandwich(torch.from_numpy(law), s, generator=generator))
-    rows = dict(zip((names[group] for group in present), counts.tolist(), strict=True))
-    return Leakage(title, rows, share_entropy(counts / len(groups)), each, sum(each) if each else None, joint, lower)
 
 
 def _probe(views: dict, groups: np.ndarray, title: str, probes: str, confidence: float, seed: int) -> list[ProbeResult]:

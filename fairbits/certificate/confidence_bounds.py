@@ -9,11 +9,11 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import rel_entr
 from scipy.stats import entropy
 
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.certificate.group_sums import GroupSums
+from fairbits.information.shown_tables import shown_information
 
 
 def information_bound(estimate: float, rows: np.ndarray, delta: float, prior: np.ndarray | None = None) -> float:
@@ -110,8 +110,7 @@ class Estimates(NamedTuple):
         k, shares = len(sums.people), sums.shares
         share = sums.people / sums.people.sum() if prior is None else prior
         distance = {(s, r): float(np.abs(shares[s] - shares[r]).sum() / 2) for s, r in combinations(range(k), 2)}
-        information = float(share @ rel_entr(shares, share @ shares).sum(1)) / math.log(2)
-        return cls(distance, float(shares.max(0).sum() / k), information)
+        return cls(distance, float(shares.max(0).sum() / k), float(shown_information(shares, share)))
 
     def upper_bounds(
         self, rows: np.ndarray, delta: float, prior: np.ndarray | None, hard: bool, theorem: str

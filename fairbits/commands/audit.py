@@ -37,9 +37,7 @@ def audit(
 ) -> None:
     """Audit any table of scores, decisions or features, or a model."""
     from fairbits.report.wording import adversaries
-    from fairbits.tables.fitted_model import open_model
     from fairbits.tables.table_file import TableFile, check_place
-    from fairbits.workflow.table_checks import audit_model, audit_table
 
     protected = terminal.names(sensitive)
     if model is None and not protected:
@@ -49,15 +47,22 @@ def audit(
     with file_errors(file):
         if output is not None:
             check_place(output)
-        fitted = None if model is None else open_model(model)
+        if model is not None:
+            from fairbits.tables.fitted_model import open_model  # needs torch, as do the checks of a model
+
+            fitted = open_model(model)
         table = TableFile(file, separator=separator, encoding=encoding)
     options: dict[str, Any] = {"label": label, "probes": "full" if full else "quick", "confidence": confidence}
     options["person"] = terminal.names(person)
     with terminal.waiting("training attacks that try to guess the groups"):
-        if fitted is None:
+        if model is None:
+            from fairbits.workflow.table_audit import audit_table
+
             options |= {"columns": terminal.names(columns), "drop": terminal.names(drop)}
             audits, notes = audit_table(table, protected, **options)
         else:
+            from fairbits.workflow.table_checks import audit_model
+
             fitted.check_sensitive(protected)
             audits, notes = audit_model(fitted, table, **options)
     record = json.dumps({"audits": [one.to_dict() for one in audits], "notes": notes}, indent=1, default=str)

@@ -8,6 +8,7 @@ from torch import Tensor
 from fairbits.errors import InputError
 from fairbits.information.exact import LN2, group_entropy, neuronwise_information, safe_log, table_information
 from fairbits.information.sampling import CLAMP, RNG, draw_codes, drawn_divergences, relative_tables
+from fairbits.information.shown_tables import held_out_information
 from fairbits.information.weighed_groups import Groups, WeighedGroups, Weighing, group_weights
 from fairbits.information.words import EXACT_BITS, mean_words
 
@@ -236,25 +237,19 @@ def lower_end(theta: Tensor, row_weights: Tensor, prior: Tensor, n_draws: int, g
     present = prior > 0
     if present.sum() < 2 or any((w.sum(-1) == 0)[present].any() for _, w in halves):
         return theta.new_zeros(())
-    mixing = min(1.0, 2 / len(used) ** 0.5)
-    ends = [_held_out(fit, test, prior, mixing, n_draws, generator) for fit, test in (halves, reversed(halves))]
-    return (ends[0] + ends[1]) / 2
+    ends = [_held_out(fit, test, prior, n_draws, generator) for fit, test in (halves, reversed(halves))]
+    return theta.new_tensor((ends[0] + ends[1]) / 2)
 
 
-def _held_out(fit: Rows, test: Rows, prior: Tensor, mixing: float, n_draws: int, generator: RNG) -> Tensor:
-    """Return the mean log2 r_s(t) / pi_s on the test rows, with r from the fit rows."""
+def _held_out(fit: Rows, test: Rows, prior: Tensor, n_draws: int, generator: RNG) -> float:
+    """Return what rows held out show, in bits: of all words, or of words drawn from these rows."""
+    n = len(fit[0]) + len(test[0])
     if fit[0].shape[-1] <= EXACT_BITS:
-        gain = _log_gain(mean_words(*fit), prior, mixing)
-        return (prior.unsqueeze(-1) * mean_words(*test) * gain).sum()
-    (fit_p, fit_w), (test_p, test_w) = ((t.clamp(CLAMP, 1 - CLAMP), w) for t, w in (fit, test))
-    codes = draw_codes(test_p, prior @ test_w, n_draws, generator)
-    joint = prior.unsqueeze(-1) * relative_tables(codes, test_p, test_w)  # (K, draws)
-    gain = _log_gain(relative_tables(codes, fit_p, fit_w), prior, mixing)
-    return (joint / joint.sum(0) * gain).sum(0).mean()
-
-
-def _log_gain(tables: Tensor, prior: Tensor, mixing: float) -> Tensor:
-    """Return log2 r_s(t) / pi_s = log2((1 - c) P_s/P + c); where no row reaches a code, r is the prior."""
-    mixture = prior @ tables
-    ratio = torch.where(mixture > 0, tables / mixture.clamp(min=torch.finfo(tables.dtype).tiny), 1)
-    return ((1 - mixing) * ratio + mixing).log() / LN2
+        known, shown = mean_words(*fit), mean_words(*test)
+    else:
+        (fit_p, fit_w), (test_p, test_w) = ((t.clamp(CLAMP, 1 - CLAMP), w) for t, w in (fit, test))
+        codes = draw_codes(test_p, prior @ test_w, n_draws, generator)
+        known, shown = (relative_tables(codes, p, w) for p, w in ((fit_p, fit_w), (test_p, test_w)))
+        shown /= (prior @ shown) * n_draws
+    fitted, held, share = (table.double().cpu().numpy() for table in (known, shown, prior))
+    return held_out_information(fitted, held, share, n)

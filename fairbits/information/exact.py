@@ -7,7 +7,6 @@ import math
 from itertools import combinations
 from typing import Unpack
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -53,16 +52,6 @@ def group_entropy(prior: Tensor) -> Tensor:
     tensor([1., 0.])
     """
     return torch.special.entr(prior).sum(-1) / LN2
-
-
-def share_entropy(shares: np.ndarray) -> float:
-    """Return the entropy of all entries of a numpy array that sum to 1, in bits.
-
-    >>> share_entropy(np.array([0.25, 0.25, 0.5, 0.0]))
-    1.5
-    """
-    positive = shares[shares > 0]
-    return float(-(positive * np.log2(positive)).sum())
 
 
 def safe_log(p: Tensor) -> Tensor:

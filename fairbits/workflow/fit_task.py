@@ -17,7 +17,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from fairbits.auditing.auditor import Audit, column_leakage
+from fairbits.auditing.auditor import Audit
+from fairbits.auditing.code_leakage import column_leakage
 from fairbits.auditing.probes import score_intervals
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.certificate.released_code import encode_rows, fitted_code

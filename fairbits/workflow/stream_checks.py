@@ -36,7 +36,8 @@ def add_codes(
     monitor: CertificateMonitor, *, model: Any, table: TableFile, person: Sequence[str] = (), batch: str
 ) -> list[str]:
     """Add the codes of a table's rows, which must not have been used in the fit of the model; return notes."""
-    from fairbits.workflow.table_checks import new_rows, people_of  # loads torch
+    from fairbits.workflow.table_audit import people_of
+    from fairbits.workflow.table_checks import new_rows  # loads torch
 
     new = new_rows(model, table)
     with warnings.catch_warnings():

@@ -1,7 +1,5 @@
-"""What a table shows: certify a model again on new rows, or audit it there, or audit the table itself."""
+"""What new rows show about a model: certify it again on them, or audit it there."""
 
-import fnmatch
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 
 from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
@@ -22,12 +19,11 @@ from fairbits.errors import InputError, InputWarning
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
-from fairbits.tables.task import numbers_or_days, sensitive_groups, split_groups, without_identifiers
 from fairbits.workflow.option_words import WORDS, audit_in_words, worded
+from fairbits.workflow.table_audit import people_of
 
 CONTRADICTED, NOT_CONTRADICTED, CONFIRMED = "contradicted", "not contradicted", "confirmed"
 NOTHING_BEFORE, NOT_FRESH = "nothing to compare with", "not fresh"
-FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
 
 
 class NewRows(NamedTuple):
@@ -147,7 +143,7 @@ def recertify(
     notes = [worded(w.message) for w in caught if isinstance(w.message, InputWarning)]
     compared = []
     if not beside and limit is not None and limit.draws == draws:
-        compared = _compare(model, limit, own, torch.from_numpy(coded.theta), certificate, who)
+        compared = _compare(model, limit, own, coded.theta, certificate, who)
     return Recertified(certificate, _verdict(compared), compared, promised, len(own.X), [*own.notes, *notes])
 
 
@@ -155,7 +151,7 @@ def _compare(
     model: FittedModel,
     limit: Limit,
     new: NewRows,
-    theta: torch.Tensor,
+    theta: np.ndarray,
     certificate: Certificate,
     who: pd.DataFrame | None,
 ) -> list[Compared]:
@@ -164,7 +160,7 @@ def _compare(
     things = [("code", theta, _searched(model, theta, limit.draws), certificate)]
     if limit.promised and not model.is_hard:  # the class of a hard code is a function of it
         classes = method.classes_
-        digits = torch.from_numpy(binary_digits(np.searchsorted(classes, method.predict(new.X)), len(classes)))
+        digits = binary_digits(np.searchsorted(classes, method.predict(new.X)), len(classes))
         coded = CodedRows(digits, model.groups, hard=True)
         answer = certify(coded, sensitive_features=new.s, confidence=certificate.confidence, person=who)
         things.append(("class", digits, Release(), answer))
@@ -184,15 +180,7 @@ def _compare(
     return found
 
 
-def people_of(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.DataFrame | None:
-    """Return what identifies the people of some rows of a table; None if each row is another person."""
-    if not names:
-        return None
-    table.check_columns(names)
-    return table.read(names).frame.loc[known].reset_index(drop=True)
-
-
-def _searched(model: FittedModel, theta: torch.Tensor, draws: int) -> Release:
+def _searched(model: FittedModel, theta: np.ndarray, draws: int) -> Release:
     """Return where a disparity is searched for: all words, or if there are too many, the class that the head reads."""
     if theta.shape[1] * draws <= MAX_BITS:
         return Release(draws)
@@ -237,55 +225,3 @@ def _labels(model: FittedModel, table: TableFile, label: str) -> pd.Series:
         found = f"The label {label!r} is {wrong.iloc[0][:40]!r} in a row of {table.path}"
         raise InputError(f"{found}; the model knows {', '.join(classes)}.")
     return texts.map(classes)
-
-
-def audit_table(
-    table: TableFile,
-    sensitive: Sequence[str],
-    *,
-    label: str | None = None,
-    columns: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    person: Sequence[str] = (),
-    **options: Any,
-) -> tuple[list[Audit], list[str]]:
-    """Audit what the columns of a table reveal about its sensitive ones: all but `label` and `drop`, or `columns`.
-
-    `columns` are names or patterns such as bit*. Returns one audit for the crossed sensitive columns, or one for each
-    where a crossing is too small, and notes.
-    """
-    table.check_columns([*sensitive, *([] if label is None else [label]), *drop])
-    chosen = {pattern: fnmatch.filter(table.names, pattern) for pattern in columns or ["*"]}
-    table.check_columns([pattern for pattern, found in chosen.items() if not found])
-    out = {*sensitive, *drop, *person, label}
-    taken = [name for name in table.names if name not in out and any(name in found for found in chosen.values())]
-    if not taken:
-        raise InputError("Nothing is left to audit: every column is sensitive, the label or dropped.")
-    read = table.read([*taken, *sensitive])
-    s, known, _, notes = sensitive_groups(read.frame[list(sensitive)], FEWEST_OF_A_GROUP)
-    Z = read.frame.loc[known, taken].reset_index(drop=True)
-    if len(Z) < FEWEST_ROWS:
-        raise InputError(f"{table.path} has {len(Z)} rows of known groups; at least {FEWEST_ROWS} are needed.")
-    groups, _, said = split_groups(s, FEWEST_OF_A_GROUP)
-    if not columns:
-        Z, left_out = without_identifiers(Z)
-        said += left_out
-    audited = f"Audited columns: {', '.join(map(str, Z.columns[:20]))}{', ...' if Z.shape[1] > 20 else ''}."
-    hint = [WORDS["audits"]["bits"]] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
-    Z, filled = _filled(Z)
-    parts = [s] if groups == "intersection" or s.shape[1] == 1 else [s[[name]] for name in s.columns]
-    who = people_of(table, person, known)
-    found = [audit_in_words(Z, sensitive_features=part, person=who, **options)[0] for part in parts]
-    return found, [audited, *read.notes, *notes, *said, *filled, *hint]
-
-
-def _filled(Z: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return dates as numbers, and an indicator column for missing numbers: a recipient sees that, too."""
-    columns, notes = {}, []
-    for name, column in Z.items():
-        columns[name] = column = column if column.dtype.kind != "M" else pd.Series(numbers_or_days(column), Z.index)
-        if column.dtype.kind in "iuf" and not (finite := np.isfinite(column)).all():
-            columns[name] = column.where(finite, column[finite].mean() if finite.any() else 0.0)
-            columns[f"{name} (missing)"] = (~finite).astype(np.float64)
-            notes.append(f"{name} is missing or infinite in {(~finite).sum()} rows; fairbits adds an indicator column.")
-    return pd.DataFrame(columns), notes
