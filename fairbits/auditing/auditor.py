@@ -14,7 +14,7 @@ from fairbits.certificate import Certificate, certify
 from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.released_code import binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
-from fairbits.encoding.recognition import one_row_each
+from fairbits.encoding.people import one_row_each
 from fairbits.errors import InputError
 from fairbits.rounding import at_least, at_most, percent
 

@@ -14,7 +14,7 @@ from fairbits.certificate.deviations import HOEFFDING, hoeffding_deviation
 from fairbits.certificate.group_sums import GroupSums, group_sums
 from fairbits.certificate.released_code import Release, binary_digits, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
-from fairbits.encoding.recognition import person_numbers
+from fairbits.encoding.people import person_numbers
 from fairbits.errors import InputError, InputWarning
 
 THEOREMS = ("shortest", HOEFFDING)

@@ -21,7 +21,7 @@ from fairbits.certificate.certification import CodedRows
 from fairbits.certificate.deviations import HOEFFDING
 from fairbits.certificate.released_code import binary_digits, encode_rows
 from fairbits.encoding import SeenRows, row_hashes, take_rows
-from fairbits.encoding.recognition import split_people
+from fairbits.encoding.people import split_people
 from fairbits.errors import InputError
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.fair_code import FairCodeClassifier

@@ -11,7 +11,7 @@ from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.encoding.columns import absent, as_microseconds, as_numbers
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.group_encoder import bin_labels, closed_intervals, open_intervals, quantile_cuts
-from fairbits.encoding.recognition import split_people
+from fairbits.encoding.people import split_people
 from fairbits.errors import InputError
 from fairbits.tables.table_file import check_columns
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairbits.certificate import Certificate, certify, group_rates
 from fairbits.certificate.decision_rates import smallest_ratio
-from fairbits.encoding.recognition import one_row_each
+from fairbits.encoding.people import one_row_each
 from fairbits.errors import InputError
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.table_file import TableFile

@@ -23,7 +23,8 @@ from fairbits.auditing.probes import score_intervals
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.certificate.released_code import encode_rows, fitted_code
 from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.encoding.recognition import RowSketch, one_row_each, row_hashes, table_fingerprint
+from fairbits.encoding.people import one_row_each
+from fairbits.encoding.recognition import RowSketch, row_hashes, table_fingerprint
 from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack

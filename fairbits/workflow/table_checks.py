@@ -14,7 +14,8 @@ from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.group_sums import MAX_BITS
 from fairbits.certificate.released_code import binary_digits
 from fairbits.encoding.columns import label as text_of
-from fairbits.encoding.recognition import RowSketch, one_row_each, row_hashes, table_fingerprint
+from fairbits.encoding.people import one_row_each
+from fairbits.encoding.recognition import RowSketch, row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
