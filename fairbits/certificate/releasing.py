@@ -6,17 +6,18 @@ import zlib
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from fairbits.certificate.ledger import Ledger, OtherPeopleError
 from fairbits.certificate.released_code import Release, check_certified_kind, fitted_code, system_uniforms
-from fairbits.encoding.columns import label
+from fairbits.encoding.people import LeadingZerosError, identifiers, person_table, without_zeros
 from fairbits.errors import InputError
 
 ODD = np.uint64(0x9E3779B97F4A7C15)  # an odd number: no two repeats get the same number
+AS_WRITTEN = np.uint64(0xD1B54A32D192ED03)  # of the entry of an identifier whose place one with leading zeros has
 Pieces = Iterable[tuple[Any, pd.DataFrame | None]]
 
 
@@ -49,17 +50,25 @@ class Released:
 
     codes: np.ndarray  # the bits, (n, draws * bits) uint8, or the cells of a coarse code, (n, 1)
     new: int  # people without a code before
-    reused: int
-    again: int  # people who had a code before and now have one more
-    most_draws: int  # of one person, this release included
-    alike: int  # rows identical to an earlier row, treated as other people
-    exchangeable: int  # reused codes of identical rows: these people may have swapped codes
-    certified_draws: int
+    reused: int = 0
+    again: int = 0  # people who had a code before and now have one more
+    most_draws: int = 1  # of one person, this release included
+    alike: int = 0  # rows identical to an earlier row, treated as other people
+    exchangeable: int = 0  # reused codes of identical rows: these people may have swapped codes
+    other_models: int = 0  # people who also have a code of another model in this ledger
+    certified_draws: int = 1
+    named: bool = True  # people are recognised by identifiers, or nothing is drawn
+    complete: bool = True  # the ledger has lost nobody
 
     @property
-    def covered(self) -> bool:
-        """Whether the certificate covers all draws of these people."""
-        return self.most_draws <= self.certified_draws
+    def covered(self) -> bool | None:
+        """Whether the certificate covers all draws of these people; None if nobody can know.
+
+        Without names two rows with different values may be of one person; a ledger may have lost some people.
+        """
+        if self.most_draws > self.certified_draws:
+            return False
+        return True if self.named and self.complete else None
 
 
 def release(
@@ -74,6 +83,8 @@ def release(
     eps: float = 0.0,
     coarse: Any = None,
     certified_draws: int | None = None,
+    leading_zeros: str | None = None,
+    accept_loss: bool = False,
 ) -> Released:
     """Draw a code for every person and enter it in a ledger, which refuses a second draw of the same person.
 
@@ -86,15 +97,17 @@ def release(
     model : a fitted estimator with a code, also in a pipeline or a CertifiedClassifier
     X : the rows
     ledger : path of the ledger, made if there is none, or an open `Ledger`; a model needs one ledger, for all releases.
-        A hard code needs none
+        Several models may share it: it then counts the people who have codes of several. A hard code needs none
     sensitive_features : of these rows, for an encoder that sees them (`encode_sensitive`)
-    person : one identifier per row, or a table of several columns. None: rows with the same values are the same person
-        from one call to the next, and different people within a call
+    person : one identifier per row, or a table of several columns; 100, 100.0 and "100 " are the same. None: rows with
+        the same values are the same person from one call to the next, and different people within a call
     repeated : what to do about people who have as many codes as the certificate covers: "refuse", "reuse" the last code
         of everybody who has one, or draw "again", which the certificate does not cover
     draws, eps, coarse : what is released, as in `certify` and `Release`
     certified_draws : draws per person that the certificate covers; by default those of the model's own certificate, or
         `draws`
+    leading_zeros : whether identifiers such as 7 and 007 are the "same" person or "different" ones; None asks you
+    accept_loss : go on although the ledger of the last release is lost; see `Ledger`
 
     Examples
     --------
@@ -115,64 +128,77 @@ def release(
     check_certified_kind(method, certificate)
     if method.is_hard:
         codes = Release(draws, eps, coarse, hard=True).draw(method.code_probabilities(rows), system_uniforms)
-        return Released(codes, len(codes), 0, 0, 1, 0, 0, 1)
+        return Released(codes, len(codes))
     if ledger is None:
         raise InputError("A random code is released with a ledger.", remedy="Pass the path of one as `ledger`.")
     if certified_draws is None:
         certified_draws = draws if certificate is None else certificate.release["draws"]
-    names, people, m = None, [], method.code_size
-    if person is not None:
-        table = pd.DataFrame(person.to_pandas() if hasattr(person, "to_pandas") else person)
-        names = table.rename(columns={0: "person"})
-        people = [str(name) for name in names.columns]
-        if len(names) != len(rows):
-            problem = f"There are {len(names):,} identifiers for {len(rows):,} rows."
-            raise InputError(problem, remedy="Pass one per row.")
-    what = Release(draws, eps, coarse)
-    with nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger(ledger, m, people) as opened:
+    names = None if person is None else person_table(person, len(rows))
+    people, what = [] if names is None else list(names), Release(draws, eps, coarse)
+    with (
+        nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger(ledger, people, accept_loss=accept_loss) as opened
+    ):
         if opened.people != people:
             raise OtherPeopleError(opened.people)
-        if opened.bits != m:
-            raise InputError(f"The ledger is for codes of {opened.bits} bits, and the model's have {m}.")
-        return release_pieces(method, [(rows, names)], opened, what, repeated, certified_draws)
+        pieces = [(rows, names)]
+        return release_pieces(method, pieces, opened, what, repeated, certified_draws, leading_zeros)
 
 
-def release_pieces(method: Any, pieces: Pieces, ledger: Ledger, what: Release, repeated: str, covered: int) -> Released:
+def release_pieces(
+    method: Any,
+    pieces: Pieces,
+    ledger: Ledger,
+    what: Release,
+    repeated: str,
+    covered: int,
+    leading_zeros: str | None = None,
+) -> Released:
     """Release the codes of rows that come in pieces, (rows as the method takes them, identifiers); see `release`.
 
     `covered` is how many draws per person the certificate covers.
     """
     if repeated not in ("refuse", "reuse", "again"):
         raise InputError("must be 'refuse', 'reuse' or 'again'.", argument="repeated", value=repeated)
+    if leading_zeros not in (None, "same", "different"):
+        raise InputError("must be 'same' or 'different'.", argument="leading_zeros", value=leading_zeros)
     if what.draws > covered and repeated != "again":
         raise InputError(f"is more than the certificate covers ({covered}).", argument="draws", value=what.draws)
-    key, numbers, drawn, done = ledger.key, [], [], 0
+    key, found, drawn, done = ledger.key, [], [], 0
     for rows, names in pieces:
-        numbers.append(ledger.number(_recognised_by(rows, names, done)))
+        found.append(_numbers(ledger, rows, names, done))
         drawn.append(what.draw(method.code_probabilities(rows), system_uniforms))
-        done += len(numbers[-1])
-    number, codes, how = pd.Series(np.concatenate(numbers)), np.concatenate(drawn), ", ".join(ledger.people)
-    alike = int(number.duplicated().sum())
-    if how and alike:
-        problem = f"{alike:,} {'row has' if alike == 1 else 'rows have'} the same {how} as an earlier row."
-        raise InputError(problem, remedy="Keep one row per person.")
-    rows, kind = repeats_apart(number), zlib.crc32(json.dumps(what.to_dict(method.code_size)).encode())
+        done += len(rows)
+    seen, codes, how = (
+        Numbers(*map(np.concatenate, zip(*found, strict=True))),
+        np.concatenate(drawn),
+        ", ".join(ledger.people),
+    )
+    kind = zlib.crc32(json.dumps(what.to_dict(method.code_size)).encode())
     with ledger.locked():
         if ledger.key != key:
             raise InputError("Another program has just started this ledger.", remedy="Please try again.")
-        known = ledger.find(rows)
+        mask, others = ledger.masks(method.fingerprint, method.code_size)
+        number = pd.Series(_places(ledger, seen, mask, leading_zeros))
+        alike = int(number.duplicated().sum())
+        if how and alike:
+            problem = f"{alike:,} {'row has' if alike == 1 else 'rows have'} the same {how} as an earlier row."
+            raise InputError(problem, remedy="Keep one row per person.")
+        rows = repeats_apart(number)
+        known = ledger.find(rows ^ mask)
         before = known["draws"].astype(np.int64)
         spent = int((before + what.draws > covered).sum())
         if repeated == "refuse" and spent:
             raise AlreadyReleasedError(spent, len(rows), covered, how or "the values that the model reads")
         kept = (before > 0) & (repeated == "reuse")
-        others = int((known["kind"][kept] != kind).sum())
-        if others:
-            raise OtherReleaseError(others)
+        other_kind = int((known["kind"][kept] != kind).sum())
+        if other_kind:
+            raise OtherReleaseError(other_kind)
         if kept.any():
             codes[kept] = what.unpacked(known["code"][kept], method.code_size)
-        identical = number.duplicated(keep=False) | (ledger.find(number.to_numpy() + ODD)["draws"] > 0)
-        ledger.enter(rows[~kept], what.packed(codes[~kept]), draws=what.draws, kind=kind)
+        identical = number.duplicated(keep=False) | (ledger.find((number.to_numpy() + ODD) ^ mask)["draws"] > 0)
+        elsewhere = [ledger.find(_places(ledger, seen, other, leading_zeros) ^ other)["draws"] > 0 for other in others]
+        new = ~kept
+        ledger.enter((rows ^ mask)[new], what.packed(codes[new]), draws=what.draws, zeros=seen.zeros[new], kind=kind)
     return Released(
         codes=codes,
         new=int((before == 0).sum()),
@@ -181,8 +207,69 @@ def release_pieces(method: Any, pieces: Pieces, ledger: Ledger, what: Release, r
         most_draws=int((before + what.draws * ~kept).max(initial=0)),
         alike=alike,
         exchangeable=int((kept & identical).sum()),
+        other_models=int(np.any(elsewhere, axis=0).sum()) if elsewhere else 0,
         certified_draws=covered,
+        named=bool(how),
+        complete=ledger.complete,
     )
+
+
+class Numbers(NamedTuple):
+    """The numbers of people in a ledger, (n,) each."""
+
+    bare: np.ndarray  # of identifiers without leading zeros
+    written: np.ndarray  # as they are written; another number, too, for those without leading zeros
+    zeros: np.ndarray  # says how many there were
+
+
+def _numbers(ledger: Ledger, rows: Any, names: pd.DataFrame | None, done: int) -> Numbers:
+    """Return the numbers of people by the rows' values, or by their identifiers, which must not be empty."""
+    if names is None:
+        values = np.asarray(rows, dtype=np.float32) + np.float32(0)  # no -0: equal rows have equal bytes
+        number = ledger.number([row.tobytes() for row in values])
+        return Numbers(number, number ^ AS_WRITTEN, np.zeros(len(number), np.uint16))
+    texts = identifiers(names)
+    empty = next((row for row, name in enumerate(texts) if not any(name)), None)
+    if empty is not None:
+        columns = ", ".join(map(str, names.columns))
+        raise InputError(f"Row {done + empty + 1:,} has no value in {columns}, which identifies people.")
+    bare = [without_zeros(name) for name in texts]
+    number, zeros = ledger.number(_joined(bare)), np.zeros(len(texts), np.uint16)
+    written = number ^ AS_WRITTEN
+    for row in (row for row, name in enumerate(texts) if name != bare[row]):
+        lost = [len(whole) - len(rest) for whole, rest in zip(texts[row], bare[row], strict=True)]
+        zeros[row] = sum(min(count, 15) << 4 * (place % 4) for place, count in enumerate(lost)) % 2**16
+        written[row] = ledger.number(_joined([texts[row]]))[0]
+    return Numbers(number, written, zeros)
+
+
+def _joined(names: list[tuple[str, ...]]) -> list[bytes]:
+    return ["\x1f".join(name).encode() for name in names]
+
+
+def _places(ledger: Ledger, seen: Numbers, mask: np.uint64, leading_zeros: str | None) -> np.ndarray:
+    """Return the numbers under which a model's entries of these people are, or will be; ask about leading zeros.  (n,)
+
+    An entry has its place by the identifier without leading zeros; if another identifier has that place, as written.
+    """
+    if not ledger.people:
+        return seen.bare
+    bare, written, zeros = seen
+    first, padded = ledger.find(bare ^ mask), zeros > 0
+    free, taken = first["draws"] == 0, (first["draws"] > 0) & (first["zeros"] != zeros)
+    if not (padded | taken).any():
+        return bare
+    own = ledger.find(written ^ mask)["draws"] > 0
+    both = free & (pd.Series(zeros).groupby(bare).transform("nunique") > 1).to_numpy()  # in these rows themselves
+    asked = np.flatnonzero((taken | both) & ~own)
+    if leading_zeros == "different":
+        own |= taken | (both & padded)
+    elif leading_zeros is None and len(asked):
+        raise LeadingZerosError(
+            f"Row {asked[-1] + 1:,} and another one, there or in the ledger, differ only in leading zeros",
+            "Write them as text, those of one person always alike, or pass leading_zeros='same' or 'different'.",
+        )
+    return np.where(own, written, bare)
 
 
 def repeats_apart(rows: pd.Series) -> np.ndarray:
@@ -193,16 +280,3 @@ def repeats_apart(rows: pd.Series) -> np.ndarray:
     (7, 8, False)
     """
     return rows.to_numpy() + rows.groupby(rows).cumcount().to_numpy(np.uint64) * ODD  # modulo 2^64
-
-
-def _recognised_by(rows: Any, names: pd.DataFrame | None, done: int) -> list[bytes]:
-    """Return what each person is recognised by: the row's values, or the identifier, which must not be empty."""
-    if names is None:
-        values = np.asarray(rows, dtype=np.float32) + np.float32(0)  # no -0: equal rows have equal bytes
-        return [row.tobytes() for row in values]
-    texts = names.apply(lambda column: column.map(label, na_action="ignore")).astype("str").fillna("")
-    empty = np.flatnonzero((texts == "").all(axis=1))
-    if len(empty):
-        columns = ", ".join(map(str, names.columns))
-        raise InputError(f"Row {done + empty[0] + 1:,} has no value in {columns}, which identifies people.")
-    return ["\x1f".join(row).encode() for row in texts.itertuples(index=False)]

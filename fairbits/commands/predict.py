@@ -6,7 +6,17 @@ from typing import Annotated
 from typer import Option
 
 from fairbits.commands.terminal import AsJson, Encoding, ModelPath, Output, Separator, TablePath, names
-from fairbits.commands.transform import Again, Files, Keep, Person, Reuse, SafeCells
+from fairbits.commands.transform import (
+    AcceptLoss,
+    Again,
+    Files,
+    Keep,
+    LeadingZeros,
+    LedgerFile,
+    Person,
+    Reuse,
+    SafeCells,
+)
 from fairbits.errors import InputError
 from fairbits.storage import file_errors
 
@@ -23,6 +33,9 @@ def predict(
     reuse: Reuse = False,
     again: Again = False,
     safe_cells: SafeCells = False,
+    ledger: LedgerFile = None,
+    accept_loss: AcceptLoss = False,
+    leading_zeros: LeadingZeros = None,
     separator: Separator = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
@@ -34,18 +47,20 @@ def predict(
     import numpy as np
     import pandas as pd
 
+    drawing = {"person": person, "reuse": reuse, "again": again, "ledger": ledger, "accept_loss": accept_loss}
+    drawing |= {"leading_zeros": leading_zeros}
     with file_errors(output):
         files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
         method, released = files.model.method, None
         columns = [f"probability_{name}" for name in method.classes_]
         files.check_free(["prediction", *columns])
         if expected and not files.model.is_hard:
-            if reuse or again or person:
-                raise InputError("--expected draws no codes: leave --reuse, --again and --person out.")
+            if any(drawing.values()):
+                raise InputError("--expected draws no codes: leave the options for random codes out.")
             found = np.concatenate([method.predict_proba(X) for X, _ in files.encoded("predicting")])
         else:
             files.model.need_code()
-            codes, released = files.codes(person=person, reuse=reuse, again=again, expected=expected)
+            codes, released = files.codes(**drawing, expected=expected)
             words, places = np.unique(codes, axis=0, return_inverse=True)
             found = method.decode(words)[places]
         predictions = pd.DataFrame(found.round(6), columns=columns)

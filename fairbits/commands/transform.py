@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +31,21 @@ Reuse = Annotated[bool, Option("--reuse", help="Random codes: write the same cod
 SafeCells = Annotated[
     bool, Option("--safe-cells", help="Put ' before text in a CSV that a spreadsheet would run as a formula.")
 ]
+LedgerFile = Annotated[
+    Path | None,
+    Option(
+        "--ledger",
+        help="Random codes: file that records who has a code; several models may share it.",
+        show_default="released.ledger in the model's folder",
+    ),
+]
+AcceptLoss = Annotated[
+    bool, Option("--accept-loss", help="Random codes: go on although the ledger of the last release is lost.")
+]
+Zeros = StrEnum("Zeros", ["same", "different"])
+LeadingZeros = Annotated[
+    Zeros | None, Option(help="Random codes: whether persons 7 and 007 are the same.", show_default="ask")
+]
 Again = Annotated[bool, Option("--again", help="Random codes: draw new ones; the certificate does not cover them.")]
 
 
@@ -42,6 +58,9 @@ def transform(
     reuse: Reuse = False,
     again: Again = False,
     safe_cells: SafeCells = False,
+    ledger: LedgerFile = None,
+    accept_loss: AcceptLoss = False,
+    leading_zeros: LeadingZeros = None,
     separator: Separator = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
@@ -49,7 +68,7 @@ def transform(
     """Write a code for every row: the bits that you may share.
 
     A person with the same data always has the same code. Only models of --gamma draw random codes: the certificate then
-    covers one per person, and released.ledger in the model's folder records who has one. Back it up with the model.
+    covers one per person, and a ledger records who has one. Back it up with the model.
     """
     import pandas as pd
 
@@ -57,7 +76,8 @@ def transform(
         files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
         files.model.need_code()
         files.check_free(bits := list(files.model.method.get_feature_names_out()))
-        codes, released = files.codes(person=person, reuse=reuse, again=again)
+        drawing = {"person": person, "reuse": reuse, "again": again, "ledger": ledger, "accept_loss": accept_loss}
+        codes, released = files.codes(**drawing, leading_zeros=leading_zeros)
         files.write(pd.DataFrame(codes, columns=bits), released, safe_cells)
     files.tell("codes", released, as_json)
 
@@ -97,12 +117,13 @@ class Files:
         import numpy as np
 
         from fairbits.certificate import Ledger, Release
-        from fairbits.certificate.ledger import LEDGER_NAME
+        from fairbits.certificate.ledger import LEDGER_NAME, RECEIPT_ENDING
         from fairbits.certificate.releasing import release_pieces
 
         method, given = self.model.method, [name for name, value in options.items() if value]
         if self.model.is_hard and given:
-            which = f"{' and '.join(f'--{name}' for name in given)} {'is' if len(given) == 1 else 'are'}"
+            named = [f"--{name.replace('_', '-')}" for name in given]
+            which = f"{' and '.join(named)} {'is' if len(given) == 1 else 'are'}"
             remedy = "This model gives a person the same code every time: leave it out."
             raise InputError(f"{which} for random codes.", remedy=remedy)
         if self.model.is_hard:
@@ -111,9 +132,14 @@ class Files:
         if len(repeated) > 1:
             raise InputError("--reuse outputs the same codes, --again draws new ones: pass only one of the two.")
         person, draws = names(options["person"]), 1 if self.model.limit is None else self.model.limit.draws
-        with Ledger(self.model.folder / LEDGER_NAME, method.code_size, person) as ledger:
+        own, zeros = self.model.folder / LEDGER_NAME, options.get("leading_zeros")
+        keeping = {
+            "receipt": own.with_name(own.name + RECEIPT_ENDING),
+            "accept_loss": options.get("accept_loss", False),
+        }
+        with Ledger(options.get("ledger") or own, person, **keeping) as ledger:
             pieces = self.encoded("drawing codes", person)
-            released = release_pieces(method, pieces, ledger, Release(), repeated[0], draws)
+            released = release_pieces(method, pieces, ledger, Release(), repeated[0], draws, zeros)
         return released.codes, released
 
     def write(self, made: "pd.DataFrame", released: "Released | None", safe_cells: bool = False) -> None:
@@ -152,7 +178,7 @@ class Files:
             promised = self.model.limit is not None and self.model.limit.promised
             said = {"expected": True, "averaged_but_class": promised, "averaged": not promised}
         else:
-            counts = ("new", "reused", "again", "most_draws", "alike", "exchangeable", "covered")
+            counts = ("new", "reused", "again", "most_draws", "alike", "exchangeable", "other_models", "covered")
             record |= {name: getattr(released, name) for name in counts}
             record["certificate_draws"] = released.certified_draws
             words["who"] = f"{released.again:,} people now have" if released.again else "Some of these people have"
@@ -161,7 +187,10 @@ class Files:
                 "drawn": True,
                 "reused": released.reused,
                 "exchangeable": released.exchangeable,
-                "not_covered": not released.covered,
+                "not_covered": released.covered is False,
+                "unnamed": released.covered is None and not released.named,
+                "incomplete": not released.complete,
+                "other_models": released.other_models,
                 "alike": released.alike and not released.exchangeable,
                 "kept": self.keep,
             }

@@ -1,5 +1,6 @@
 """Codes of bits: what all methods with one share, and a coarse code for those too wide to certify."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -134,6 +135,13 @@ class CodeClassifier(BitsMixin, InvariantClassifier):
     def code_probabilities(self, X: Any) -> np.ndarray:
         """Return theta, the probability that each bit is 1: for audits, not for release.  (n, code_size)"""
         return self._by_rows(X, lambda net, x: net.theta(x))
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that is the same for the same weights, by which a ledger knows the model."""
+        check_is_fitted(self)
+        weights = (tensor.cpu().numpy().tobytes() for tensor in self.net_.state_dict().values())
+        return hashlib.blake2b(b"".join(weights), digest_size=16).hexdigest()
 
     def information(self, X: Any, *, sensitive_features: Any, y: Any = None) -> float:
         """Return I(T;S) of one draw per row of X, in bits; with labels y, I(T;S|Y); of several columns the worst.

@@ -77,14 +77,24 @@ def in_the_middle_of_the_file(patch):
     patch.setattr(pd.DataFrame, "to_csv", once)
 
 
+def dying_before_naming(patch, ending):
+    replace = os.replace
+    patch.setattr(os, "replace", lambda part, file: die() if str(file).endswith(ending) else replace(part, file))
+
+
+def before_the_receipt_of_the_ledger(patch):
+    dying_before_naming(patch, ".last")
+
+
 def before_the_file_has_its_name(patch):
-    patch.setattr(files.os, "replace", die)
+    dying_before_naming(patch, "bits.csv")
 
 
 MOMENTS = {
     before_the_ledger: False,
     while_the_ledger_is_written: False,
     after_the_ledger_before_any_code_leaves: True,
+    before_the_receipt_of_the_ledger: True,
     before_the_file: True,
     in_the_middle_of_the_file: True,
     before_the_file_has_its_name: True,

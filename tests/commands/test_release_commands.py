@@ -6,10 +6,11 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from people import population
 
 import fairbits as library
-from fairbits.certificate import releasing
+from fairbits.certificate import AlreadyReleasedError, releasing
 from fairbits.certificate.ledger import LEDGER_NAME as NAME
 from fairbits.tables import table_file as files
 
@@ -80,7 +81,8 @@ def test_reuse_hands_out_the_same_code_and_draws_for_new_people(place, fairbits)
     ended = fairbits("transform", "m", "more.csv", "-o", "b.parquet", "--reuse", "--json")
     record = json.loads(ended.out)
     assert (record["rows"], record["new"], record["reused"], record["most_draws"]) == (320, 20, 300, 1)
-    assert record["covered"]
+    assert record["covered"] is None  # unknown without --person
+    assert "covers these codes is unknown: without --person" in fairbits("transform", "m", "more.csv", "--reuse").out
     np.testing.assert_array_equal(pd.read_parquet("b.parquet")[BITS].to_numpy()[20:], bits("a.csv"))
 
 
@@ -110,6 +112,88 @@ def test_people_may_be_named(place, fairbits):
     assert "1 row has the same id as an earlier row" in ended.err
     moved.assign(id=["", *moved.id[1:]]).to_csv("nobody.csv", index=False)
     assert "Row 1 has no value in id" in fairbits("transform", "m", "nobody.csv", "-o", "b.csv", "--person", "id").err
+
+
+def test_named_people_who_have_one_code_are_covered(place, fairbits):
+    ended = fairbits("transform", "m", "new.csv", "--person", "id", "--json")
+    assert json.loads(ended.out)["covered"] is True
+    ended = fairbits("transform", "m", "new.csv", "-o", "b.csv", "--person", "id", "--reuse")
+    assert "unknown" not in ended.out
+
+
+def test_a_lost_or_older_ledger_is_noticed(place, fairbits):
+    ledger = place / "m" / "model" / NAME
+    assert fairbits("transform", "m", "new.csv", "--person", "id").code == 0
+    older = ledger.read_bytes()
+    population(50, 8).to_csv("more.csv", index=False)
+    assert fairbits("transform", "m", "more.csv", "-o", "b.csv", "--person", "id").code == 0
+    ledger.write_bytes(older)
+    ended = fairbits("predict", "m", "new.csv", "-o", "c.csv", "--person", "id", "--reuse")
+    assert ended.code == 1
+    assert "it has 300 entries" in ended.err
+    assert "had 350 entries" in ended.err
+    assert "--accept-loss" in ended.err
+    ledger.unlink()
+    assert "There is no ledger in" in fairbits("transform", "m", "more.csv", "-o", "c.csv", "--person", "id").err
+    shutil.copytree("m", "moved")
+    assert "There is no ledger in" in fairbits("transform", "moved", "more.csv", "-o", "c.csv", "--person", "id").err
+    ended = fairbits("transform", "m", "more.csv", "-o", "c.csv", "--person", "id", "--accept-loss")
+    assert "unknown: an earlier ledger was lost" in ended.out
+    shutil.copytree("m", "copied")  # with ledger and receipt
+    ended = fairbits("transform", "copied", "more.csv", "-o", "d.csv", "--person", "id", "--reuse", "--json")
+    assert (json.loads(ended.out)["reused"], json.loads(ended.out)["covered"]) == (50, None)
+
+
+def test_models_that_share_a_ledger_say_who_has_codes_of_both(place, fairbits):
+    model = library.load("m/model")
+    with torch.no_grad():
+        next(model[-1].net_.parameters()).add_(0.1)
+    library.save(model, "other")
+    shared = ["--person", "id", "--ledger", "shared.ledger"]
+    assert "another model" not in fairbits("transform", "m", "new.csv", *shared).out
+    pd.concat([population(300, 7)[:40], population(20, 8)]).to_csv("some.csv", index=False)
+    ended = fairbits("transform", "other", "some.csv", "-o", "b.csv", *shared)
+    assert "of these people, 40 also got a code of another model" in ended.out
+    assert "--beside OTHER" in ended.out
+    record = json.loads(fairbits("transform", "other", "some.csv", "-o", "c.csv", *shared, "--reuse", "--json").out)
+    assert (record["other_models"], record["reused"], record["new"]) == (40, 60, 0)
+    assert "40 of 60 people already have a code" in fairbits("transform", "m", "some.csv", "-o", "d.csv", *shared).err
+    ended = fairbits("transform", "m", "new.csv", "-o", "d.csv", "--person", "id")  # forgotten
+    assert "shared.ledger) had 300 entries" in ended.err
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_python_and_the_command_line_share_a_ledger(place, fairbits, named):
+    table, ledger = population(300, 7), place / "m" / "model" / NAME
+    people = range(1, 301) if named else None
+    table.assign(id=range(1, 301)).to_csv("new.csv", index=False)
+    person = ["--person", "id"] if named else []
+    known = {"person": None if people is None else pd.Series(people, name="id", dtype=float), "ledger": ledger}
+    model, X = library.load("m/model"), _read_as_in_fit(table)
+    first = library.release(model, X[:100], **{**known, "person": None if people is None else known["person"][:100]})
+    ended = fairbits("transform", "m", "new.csv", *person)
+    assert "100 of 300 people already have a code" in ended.err
+    assert fairbits("transform", "m", "new.csv", *person, "--reuse").code == 0
+    np.testing.assert_array_equal(bits("bits.csv")[:100], first.codes)
+    with pytest.raises(AlreadyReleasedError, match="All 300 people"):
+        library.release(model, X, **known)
+    np.testing.assert_array_equal(library.release(model, X, repeated="reuse", **known).codes, bits("bits.csv"))
+
+
+def test_leading_zeros_of_names_are_asked_about(place, fairbits):
+    table = population(20, 7)
+    table.assign(id=[f"{i:03d}" for i in range(20)]).to_csv("text.csv", index=False)
+    table.assign(id=range(20)).to_csv("numbers.csv", index=False)
+    assert fairbits("transform", "m", "text.csv", "--person", "id").code == 0
+    ended = fairbits("transform", "m", "numbers.csv", "-o", "b.csv", "--person", "id")
+    assert ended.code == 1
+    assert "differ only in leading zeros of the identifier, as 7 and 007 do" in ended.err
+    same = ["--person", "id", "--leading-zeros", "same"]
+    assert "All 20 people already" in fairbits("transform", "m", "numbers.csv", "-o", "b.csv", *same).err
+    assert fairbits("transform", "m", "numbers.csv", "-o", "b.csv", *same, "--reuse").code == 0
+    np.testing.assert_array_equal(bits("b.csv"), bits("bits.csv"))
+    ended = fairbits("transform", "m", "numbers.csv", "-o", "c.csv", *same[:3], "different", "--json")
+    assert (json.loads(ended.out)["new"], json.loads(ended.out)["covered"]) == (20, True)
 
 
 def test_rows_alike_in_one_table_are_different_people(place, fairbits):

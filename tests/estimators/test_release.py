@@ -2,6 +2,8 @@
 
 import copy
 import warnings
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,15 @@ from fairbits import (
     fit_coarse_code,
     release,
 )
-from fairbits.certificate import AlreadyReleasedError, Ledger, OtherPeopleError, OtherReleaseError, Release
+from fairbits.certificate import (
+    AlreadyReleasedError,
+    Ledger,
+    LostLedgerError,
+    OtherPeopleError,
+    OtherReleaseError,
+    Release,
+)
+from fairbits.encoding.people import LeadingZerosError, person_numbers
 from fairbits.information import total_variation
 
 
@@ -77,7 +87,7 @@ def test_reuse_gives_the_same_code_of_every_kind_and_no_other(fitted, tmp_path):
         assert first.codes.shape == ((50, 1) if "coarse" in kind else (50, 6 * kind.get("draws", 1)))
         again = release(model, X[:60], ledger=ledger, repeated="reuse", **kind)
         np.testing.assert_array_equal(again.codes[:50], first.codes)
-        assert (again.reused, again.new, again.covered) == (50, 10, True)
+        assert (again.reused, again.new, again.most_draws) == (50, 10, kind.get("draws", 1))
     for name in ("coarse", "coarse, as a table"):  # the same cells, written in two ways
         release(model, X[:60], ledger=tmp_path / "coarse.ledger", repeated="reuse", **kinds[name])
     with pytest.raises(OtherReleaseError, match="60 people have a code from another kind of release"):
@@ -100,7 +110,7 @@ def test_released_codes_are_draws_that_no_seed_makes_again(fitted, tmp_path):
 def test_people_may_be_identified(fitted, tmp_path):
     model, X, _ = fitted
     ledger, ids = tmp_path / "released.ledger", pd.Series(range(100), name="id")
-    with Ledger(ledger, 6, ["id"]) as opened:
+    with Ledger(ledger, ["id"]) as opened:
         first = release(model, X[:100], person=ids, ledger=opened)
         with pytest.raises(AlreadyReleasedError, match=r"1 of 100 people already has a code \(recognised by id\)"):
             release(model, X[:100], person=ids + 99, ledger=opened)
@@ -135,8 +145,102 @@ def test_models_in_pipelines_and_certified_ones_share_a_ledger_with_what_they_ho
         release(model, X, ledger=tmp_path / "b", repeated="never")
     with pytest.raises(InputError, match="no code to release"):
         release(StandardScaler().fit(X), X, ledger=tmp_path / "b")
-    with Ledger(tmp_path / "c", 4) as other, pytest.raises(InputError, match="codes of 4 bits"):
-        release(model, X, ledger=other)
+
+
+def test_whether_a_release_is_covered_is_unknown_without_names(fitted, tmp_path):
+    model, X, _ = fitted
+    assert release(model, X[:9], ledger=tmp_path / "a").covered is None
+    assert release(model, X[:9], ledger=tmp_path / "a", repeated="again").covered is False
+    assert release(model, X[:9], ledger=tmp_path / "b", person=range(9)).covered is True
+    assert release(model, X[:9], ledger=tmp_path / "b", person=range(9), repeated="reuse").covered is True
+    (tmp_path / "b").unlink()
+    with pytest.raises(LostLedgerError, match=r"no ledger in .*b, and .* had 9 entries"):
+        release(model, X[:9], ledger=tmp_path / "b", person=range(9))
+    for people in (range(9), range(9, 18)):  # once a loss was accepted, nobody can know
+        found = release(model, X[:9], ledger=tmp_path / "b", person=people, accept_loss=True)
+        assert (found.new, found.covered) == (9, None)
+
+
+SAME = [
+    (100, 100.0, "100", "100 ", "\t100", "100.0", np.int8(100), np.float32(100), Decimal("100.0")),
+    ("Zoë", "Zoe\u0308", " Zoë\xa0"),
+    ("1980-05-01", pd.Timestamp("1980-05-01"), date(1980, 5, 1), "1980-05-01 00:00:00"),
+    (True, "True"),
+]
+
+
+@pytest.mark.parametrize("names", SAME, ids=lambda names: str(names[0]))
+def test_a_person_has_one_name_however_it_was_read(fitted, tmp_path, names):
+    model, X, _ = fitted
+    release(model, X[:1], ledger=tmp_path / "a", person=names[:1])
+    for name in names:
+        with pytest.raises(AlreadyReleasedError):
+            release(model, X[:1], ledger=tmp_path / "a", person=pd.Series([name], name="person"))
+        assert len(set(person_numbers(pd.Series([names[0], name], dtype=object), 2))) == 1
+
+
+def test_a_column_has_the_same_people_as_ints_floats_and_texts(fitted, tmp_path):
+    model, X, _ = fitted
+    file = pd.DataFrame({"id": [100, 101, None], "part": ["a", "b", "c"]})  # the gap makes it floats
+    release(model, X[:3], ledger=tmp_path / "a", person=file)
+    for kind in ("Int64", "str", "string", object):
+        again = file[:2].astype({"id": "Int64"}).astype({"id": kind})
+        with pytest.raises(AlreadyReleasedError, match="All 2 people"):
+            release(model, X[:2], ledger=tmp_path / "a", person=again)
+    different = ["1.1", "1.10", "a", "A", "100a", "1e2", "-1"]  # nothing else is merged
+    assert len(set(person_numbers(different, 7))) == 7
+    with pytest.raises(InputError, match="9007199254740992 was read as a decimal number"):
+        release(model, X[:1], ledger=tmp_path / "b", person=[9007199254740993.0])
+
+
+@pytest.mark.parametrize(("first", "second"), [("007", 7), (7, "007"), ("007", "07"), ("00", 0)])
+def test_leading_zeros_are_asked_about(fitted, tmp_path, first, second):
+    model, X, _ = fitted
+    both, asks = pd.Series([first, second], dtype=object), pytest.raises(LeadingZerosError, match=r"Row \d and another")
+    with asks:
+        release(model, X[:2], ledger=tmp_path / "a", person=both)
+    with pytest.raises(LeadingZerosError, match="Row 2 and an earlier one differ only in leading zeros"):
+        person_numbers(both, 2)
+    with pytest.raises(InputError, match="1 row has the same person as an earlier row"):
+        release(model, X[:2], ledger=tmp_path / "a", person=both, leading_zeros="same")
+    one = release(model, X[:1], ledger=tmp_path / "a", person=[first])
+    with asks:
+        release(model, X[:1], ledger=tmp_path / "a", person=[second])
+    same = release(model, X[:1], ledger=tmp_path / "a", person=[second], leading_zeros="same", repeated="reuse")
+    assert (same.reused, same.codes.tolist()) == (1, one.codes.tolist())
+    two = release(model, X[:1], ledger=tmp_path / "a", person=[second], leading_zeros="different")
+    assert (two.new, two.most_draws) == (1, 1)
+    for people in ([first], [second], both):  # it has been said: nothing more to ask
+        again = release(model, X[: len(people)], ledger=tmp_path / "a", person=people, repeated="reuse")
+        assert again.reused == len(people)
+    apart = release(model, X[:2], ledger=tmp_path / "b", person=both, leading_zeros="different")
+    assert apart.new == 2
+    with pytest.raises(InputError, match="leading_zeros='no'"):
+        release(model, X[:2], ledger=tmp_path / "b", person=both, leading_zeros="no")
+
+
+def test_identifiers_of_equal_length_with_zeros_are_no_question(fitted, tmp_path):
+    model, X, _ = fitted
+    people = [f"{i:03d}" for i in range(95, 105)]
+    assert release(model, X[:10], ledger=tmp_path / "a", person=people).new == 10
+    assert release(model, X[:10], ledger=tmp_path / "a", person=people[::-1], repeated="reuse").reused == 10
+
+
+def test_a_ledger_for_two_models_notices_people_who_have_codes_of_both(fitted, tmp_path):
+    model, X, s = fitted
+    other = quick(BinaryMIClassifier, code_size=9, gamma=0.1).fit(X, s, sensitive_features=s)
+    ids = pd.Series(range(100), name="id")
+    first = release(model, X[:60], ledger=tmp_path / "a", person=ids[:60])
+    second = release(other, X[40:100], ledger=tmp_path / "a", person=ids[40:])
+    assert (first.other_models, second.other_models) == (0, 20)
+    assert (second.new, second.again, second.codes.shape) == (60, 0, (60, 9))
+    with pytest.raises(AlreadyReleasedError, match="20 of 60"):
+        release(model, X[40:100], ledger=tmp_path / "a", person=ids[40:])
+    again = release(model, X[:60], ledger=tmp_path / "a", person=ids[:60], repeated="reuse")
+    assert again.other_models == 20
+    np.testing.assert_array_equal(again.codes, first.codes)
+    again = release(other, X[40:100], ledger=tmp_path / "a", person=ids[40:], repeated="reuse")
+    np.testing.assert_array_equal(again.codes, second.codes)
 
 
 def test_transforming_and_predicting_remember_nothing(tmp_path, monkeypatch):
