@@ -70,7 +70,8 @@ def _what(paths: list[Path], decision: str | None, names: list[str]) -> tuple[An
             raise InputError("Name the sensitive columns with --sensitive.")
         add = partial(checks.add_decisions, decision=decision, sensitive=names)
         return None, paths, f"{decision} by {', '.join(names)}", add
-    from fairbits.tables.fitted_model import MANIFEST, open_model
+    from fairbits.modelfile.manifest import MANIFEST
+    from fairbits.tables.fitted_model import open_model
 
     with file_errors(paths[0]):
         model = open_model(paths[0])
