@@ -218,6 +218,7 @@ CASES: dict[str, Callable] = {
     "hard bit near a fair coin, 300 and 300": one_bit(300, 300, rates=(0.55, 0.45)),
     "hard bit, 100 and 900": one_bit(100, 900, rates=(0.55, 0.45)),
     "rare hard bit, 5 % and 2 %, 500 and 500": one_bit(500, 500, rates=(0.05, 0.02)),
+    "nearly constant decision, 4.5 % and 0 %, 73 and 498": one_bit(73, 498, rates=(0.045, 0.0)),
     "five groups, two of them tiny": one_bit(500, 400, 300, 20, 10, rates=(0.5, 0.45, 0.5, 0.4, 0.65)),
     "chances of a random bit, nearly hard": fractional(0.1),
     "chances of a random bit, spread out": fractional(1.0),

@@ -13,6 +13,7 @@ from scipy.stats import entropy
 
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.certificate.group_sums import GroupSums
+from fairbits.certificate.limits_of_rates import limit_of_rates
 from fairbits.information.shown_tables import shown_information
 
 
@@ -113,15 +114,23 @@ class Estimates(NamedTuple):
         return cls(distance, float(shares.max(0).sum() / k), float(shown_information(shares, share)))
 
     def upper_bounds(
-        self, rows: np.ndarray, delta: float, prior: np.ndarray | None, hard: bool, theorem: str
+        self,
+        rows: np.ndarray,
+        delta: float,
+        prior: np.ndarray | None,
+        hard: bool,
+        theorem: str,
+        ones: np.ndarray | None = None,
     ) -> tuple[float, float, float, float, float, str]:
         """Return bounds of total variation, balanced accuracy and information from rows (K,), the estimates, a name.
 
-        The name is that of the theorem behind the bound of the total variation.
+        The name is that of the theorem behind the bound of the total variation. `ones` (K,) are the counts of one of
+        the two values of a hard bit.
         """
         k, distance, name = len(rows), 0.0, HOEFFDING
         for pair, shown in self.total_variation.items():
-            found = _limit(shown, rows[[*pair]], delta, hard and self.spent == 0, theorem)
+            counts = None if ones is None else ones[[*pair]]
+            found = _limit(shown, rows[[*pair]], delta, hard and self.spent == 0, theorem, counts)
             distance, name = max((distance, name), found)
         guess = (1 + distance) / 2  # of two groups: the same claim
         if k > 2:
@@ -131,10 +140,14 @@ class Estimates(NamedTuple):
         return min(1.0, distance), min(1.0, guess), information, shown, self.information, name
 
 
-def _limit(shown: float, rows: np.ndarray, delta: float, hard: bool, theorem: str) -> tuple[float, str]:
+def _limit(
+    shown: float, rows: np.ndarray, delta: float, hard: bool, theorem: str, ones: np.ndarray | None
+) -> tuple[float, str]:
     """Return an upper limit of the total variation of two groups, and the name of its theorem."""
     if theorem == HOEFFDING:
         return shown + hoeffding_deviation(rows, 1.0, delta), HOEFFDING
+    if ones is not None:
+        return limit_of_rates(ones, rows, delta)
     if hard:
         return limit_of_difference(shown, rows, delta)
     length, name = deviation(rows, delta)

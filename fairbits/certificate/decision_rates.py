@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import beta
 
+from fairbits.certificate.limits_of_rates import proportion_limits
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.group_encoder import sensitive_columns
 from fairbits.errors import InputError
@@ -89,18 +89,6 @@ def smallest_ratio(rates: pd.DataFrame) -> tuple[float, float]:
         raise InputError("There is only one group.", remedy="Pass rows of at least two.")
     shown = [one.selected / other.selected if other.selected else 1.0 for one, other in pairs]
     return float(min(shown)), float(min(one.selected_low / other.selected_high for one, other in pairs))
-
-
-def proportion_limits(k: int, n: int, delta: float) -> tuple[float, float]:
-    """Return exact lower and upper limits of a chance that came true k times of n, each wrong with chance delta.
-
-    >>> low, high = proportion_limits(0, 59, 0.05)
-    >>> low, round(high, 3)
-    (0.0, 0.05)
-    """
-    low = float(beta.ppf(delta, k, n - k + 1)) if k else 0.0
-    high = float(beta.isf(delta, k + 1, n - k)) if k < n else 1.0
-    return low, high
 
 
 def _chosen(values: Any, positive: Any, name: str) -> np.ndarray:

@@ -185,36 +185,38 @@ def _exact_limit(steps: int, n: int, other: int, delta: float) -> float:
         length = max(-float(ndtri(delta)) * math.sqrt(variance.max()), slack / 4)
     while shown + length < 1:
         length += PRECISION * slack
-        if _rarely_shown(shown, shown + length, n, other, delta):
+        if rarely_shown(shown, shown + length, n, other, shown + length, 1.0, delta):
             return shown + length
     return 1.0
 
 
-def _rarely_shown(shown: float, truth: float, n: int, other: int, delta: float) -> bool:
-    """Prove that P(X/n - Y/other <= shown) <= delta for all chances p of X and p - truth of Y; False if not proved.
+def rarely_shown(shown: float, truth: float, n: int, other: int, least: float, most: float, delta: float) -> bool:
+    """Prove P(X/n - Y/other <= shown) <= delta for chances p of X from least to most, p - truth of Y; False if not.
 
     The probability falls in the chance of X and rises in that of Y: for p between a and b it is at most that at (a,
-    b - truth).
+    b - truth). `least` is at least `truth`.
     """
-    z, room, edges = -float(ndtri(delta)), truth - shown, [truth]
-    while edges[-1] < 1:  # as wide as the normal approximation allows
+    if least > most:
+        return True
+    z, room, edges = -float(ndtri(delta)), truth - shown, [least]
+    while len(edges) == 1 or edges[-1] < most:  # as wide as the normal approximation allows
         p, q = edges[-1], max(edges[-1] - truth, 0.0)
         width = room - z * math.sqrt(p * (1 - p) / n + q * (1 - q) / other)
-        edges.append(min(1.0, p + max(0.8 * width, room * PRECISION / 2)))
+        edges.append(min(most, p + max(0.8 * width, room * PRECISION / 2)))
     low, high = np.array(edges[:-1]), np.array(edges[1:])
     while len(low):
-        open_ = _by_parts(lambda a, b: _at_most(shown, n, a, other, b - truth), low, high) > delta
+        open_ = _by_parts(lambda a, b: chance_at_most(shown, n, a, other, b - truth), low, high) > delta
         low, high = low[open_], high[open_]
         middle = (low + high) / 2
         some = middle[:: max(1, len(middle) // 16)]
         narrow = (high - low).min(initial=1) < room * PRECISION / 4
-        if narrow or (len(some) and (_at_most(shown, n, some, other, some - truth) > delta).any()):
+        if narrow or (len(some) and (chance_at_most(shown, n, some, other, some - truth) > delta).any()):
             return False
         low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
     return True
 
 
-def _at_most(shown: float, n: int, p: np.ndarray, other: int, q: np.ndarray) -> np.ndarray:
+def chance_at_most(shown: float, n: int, p: np.ndarray, other: int, q: np.ndarray) -> np.ndarray:
     """Return an upper bound of P(X/n - Y/other <= shown) for X, Y binomial with chances p, q (cells,)."""
     start, _, pmf = _binomials(n, p)
     below = np.cumsum(pmf, 1)
