@@ -22,8 +22,9 @@ ABOUT = f"""\
 # Promises from a panel
 
 `python -m benchmarks.panel`. {PEOPLE} people with {ROWS} rows each, whose rows are alike; half of the rows certify.
-`CertifiedClassifier` keeps one of five small codes of one bit and promises a disparity of at most {LIMIT:g} at 95 %. The truth is that of the kept code among {FRESH:,} other people. With `person=` the people are
-split and counted; without it fairbits takes every row for another person, which is wrong here. In brackets an exact
+`CertifiedClassifier` keeps one of five small codes of one bit and promises a disparity of at most {LIMIT:g} at 95 %.
+The truth is that of the kept code among {FRESH:,} other people. With `person=` the people are split and counted;
+without it fairbits takes every row for another person, which is wrong here. In brackets an exact
 95 % interval."""
 
 
