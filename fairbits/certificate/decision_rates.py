@@ -43,8 +43,8 @@ def group_rates(
     0     a     3      0.67          0.09           0.99
     1     b     3      0.33          0.01           0.91
     """
-    selected = _chosen(decision, positive, "decision")
-    label = None if y is None else _chosen(y, positive, "y")
+    selected = _chosen(decision, positive, "decision", y)
+    label = None if y is None else _chosen(y, positive, "y", decision)
     columns = sensitive_columns(sensitive_features, n_rows=len(selected))
     found = []
     for names in [(name,) for name in columns] + ([tuple(columns)] if len(columns) > 1 else []):
@@ -91,15 +91,18 @@ def smallest_ratio(rates: pd.DataFrame) -> tuple[float, float]:
     return float(min(shown)), float(min(one.selected_low / other.selected_high for one, other in pairs))
 
 
-def _chosen(values: Any, positive: Any, name: str) -> np.ndarray:
-    """Return which values are the favourable one."""
+def _chosen(values: Any, positive: Any, name: str, others: Any) -> np.ndarray:
+    """Return which values are the favourable one of two; decisions and labels have the same two values."""
     array = np.asarray(values)
     distinct = np.unique(array[~pd.isna(array)]).tolist()
-    if array.ndim != 1 or len(distinct) > 2 or pd.isna(array).any():
+    if array.ndim != 1 or not 1 <= len(distinct) <= 2 or pd.isna(array).any():
         problem = f"must be one of two values for every row; it has {len(distinct)} and {pd.isna(array).sum()} missing."
         raise InputError(problem, argument=name, value=f"<{array.shape}>")
+    known = np.unique([*distinct, *pd.unique(pd.Series(others).dropna())]).tolist() if others is not None else distinct
+    if len(known) > 2:
+        raise InputError(f"decision and y have the values {known}.", remedy="Give both the same two values.")
     if positive is None:
-        positive = distinct[-1] if len(distinct) == 2 or distinct[0] not in (0, 1) else True
-    elif positive not in distinct and len(distinct) == 2:
-        raise InputError(f"is not among the values {distinct} of {name}.", argument="positive", value=positive)
+        positive = known[-1] if len(known) == 2 or known[0] not in (0, 1) else True
+    elif positive not in known and len(known) == 2:
+        raise InputError(f"is not among the values {known} of {name}.", argument="positive", value=positive)
     return array == positive

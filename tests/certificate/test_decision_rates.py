@@ -46,6 +46,40 @@ def test_names_and_the_favourable_value():
         selection_ratio([1, 0], sensitive_features=["a", "a"])
 
 
+def test_decisions_and_labels_share_their_favourable_value():
+    """Also where one of them has a single value in these rows."""
+    s = list("aabb")
+    found = group_rates(["yes", "no", "yes", "yes"], sensitive_features=s, y=["no"] * 4)
+    assert found.true_positive_of.tolist() == [0, 0]
+    assert found.false_positive.tolist() == [0.5, 1.0]
+    found = group_rates(["no"] * 4, sensitive_features=s, y=["yes", "no", "yes", "yes"])
+    assert found.selected.tolist() == [0.0, 0.0]
+    assert found.true_positive_of.tolist() == [1, 2]
+    assert group_rates([0] * 4, sensitive_features=s, y=[True] * 4).true_positive.tolist() == [0.0, 0.0]
+    with pytest.raises(InputError, match="same two values"):
+        group_rates([0, 1, 1, 1], sensitive_features=s, y=["no", "no", "yes", "no"])
+    with pytest.raises(InputError, match="it has 0"):
+        group_rates([], sensitive_features=[])
+
+
+def test_no_two_rates_have_a_smaller_ratio_than_bounded_too_often():
+    """All outcomes of two small groups, and a grid of their rates."""
+    n, other, grid = 4, 7, np.linspace(0.05, 1, 20)
+    outcomes = [(x, y) for x in range(n + 1) for y in range(other + 1)]
+    s = np.repeat([0, 1], [n, other])
+    bounds = [
+        selection_ratio(np.r_[np.arange(n) < x, np.arange(other) < y], sensitive_features=s, confidence=0.8)[1]
+        for x, y in outcomes
+    ]
+    x, y = np.array(outcomes).T
+    errors = [
+        (binom.pmf(x, n, p) * binom.pmf(y, other, q))[np.array(bounds) > min(p, q) / max(p, q) + 1e-12].sum()
+        for p in grid
+        for q in grid
+    ]
+    assert 0.05 < max(errors) <= 0.2
+
+
 def test_ratios_and_intervals_cover():
     """Three groups, of which the worst pair has a ratio of 0.8: wrong in at most 5 % of the draws, and sometimes."""
     rng, rates, n, draws = np.random.default_rng(0), np.array([0.5, 0.45, 0.4]), 200, 150
