@@ -302,5 +302,5 @@ def _check_rows(counts: np.ndarray, names: list[str], delta: float) -> None:
     alone = hoeffding_deviation(counts[[small]], 1.0, delta)
     if alone >= LARGE_DEVIATION:
         cost = f"{min(alone, 1):.2f} to the bound on the disparity"
-        problem = f"Group {few} calibration rows, so few that they alone add {cost}."
+        problem = f"Group {few} calibration rows, so few that they alone may add {cost}."
         warnings.warn(SmallGroupWarning(problem, remedy="Calibrate on more rows, or merge groups."), stacklevel=3)

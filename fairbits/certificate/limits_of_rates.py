@@ -66,7 +66,7 @@ def _rates_limit(x: int, n: int, y: int, other: int, delta: float) -> float:
 
     start, end = abs(one - two), max(high - floor, ceiling - low)
     short, long = start, end
-    while long - short > PRECISION / 2 * (long - start):  # by some of the chances
+    while long - short > max(PRECISION / 2 * (long - start), 1e-9):  # by some of the chances
         middle = (short + long) / 2
         short, long = (middle, long) if any(often(*law) for law in laws(middle)) else (short, middle)
     while long < end:
