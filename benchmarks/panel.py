@@ -1,4 +1,4 @@
-"""Promises from a panel, where a person has many rows: ``python -m benchmarks.panel [--workers N]`` (minutes).
+"""Guarantees from a panel, where a person has many rows: ``python -m benchmarks.panel [--workers N]`` (minutes).
 
 Every part has one line in results/panel/records.jsonl and is not run again.
 """
@@ -19,10 +19,11 @@ RUNS, PARTS = 200, 4
 LIMIT = 0.4
 PATH = (0.02, 0.1, 0.2, 0.3, 0.4)
 ABOUT = f"""\
-# Promises from a panel
+# Guarantees from a panel
 
 `python -m benchmarks.panel`. {PEOPLE} people with {ROWS} rows each, whose rows are alike; half of the rows certify.
-`CertifiedClassifier` keeps one of five small codes of one bit and promises a disparity of at most {LIMIT:g} at 95 %.
+`CertifiedClassifier` keeps one of five small codes of one bit and guarantees a disparity of at most {LIMIT:g}
+at 95 %.
 The truth is that of the kept code among {FRESH:,} other people. With `person=` the people are split and counted;
 without it fairbits takes every row for another person, which is wrong here. In brackets an exact
 95 % interval."""
@@ -42,7 +43,7 @@ def jobs(names: list[str]) -> list[Job]:
 
 
 def work(job: Job) -> dict[str, Any]:
-    """Count promises and false ones, with and without the identifiers of people."""
+    """Count guarantees and false ones, with and without the identifiers of people."""
     fresh = panel(np.random.default_rng(10**6), FRESH, 1)
     counts = {"with person": [0, 0], "without": [0, 0]}
     for run in range(job.part * job.runs, (job.part + 1) * job.runs):
@@ -55,7 +56,7 @@ def work(job: Job) -> dict[str, Any]:
 
 
 def kept_disparity(run: int, limit: float, fresh: tuple, X: Any, y: Any, s: Any, known: dict) -> float | None:
-    """Return the true disparity of the code that is kept; None if there is no promise."""
+    """Return the true disparity of the code that is kept; None if there is no guarantee."""
     quick = Schedule(min_steps=60, learning_rate_decay="linear", validation_fraction=0.05, selection="last")
     method = ExactCodeClassifier(
         code_size=1, hidden_sizes=(8,), max_epochs=1, learning_rate=0.03, batch_size=512, schedule=quick, random_state=0
@@ -71,7 +72,7 @@ def kept_disparity(run: int, limit: float, fresh: tuple, X: Any, y: Any, s: Any,
 
 def tables(records: list[dict[str, Any]]) -> list[str]:
     """Return the lines of the page."""
-    lines = [*ABOUT.splitlines(), "", "| | runs | promises | false, of all runs |", "|---|---|---|---|"]
+    lines = [*ABOUT.splitlines(), "", "| | runs | guarantees | false, of all runs |", "|---|---|---|---|"]
     runs = sum(record["runs"] for record in records)
     for name in ("with person", "without"):
         promises, k = (sum(record["result"][name][what] for record in records) for what in ("promises", "false"))
