@@ -28,12 +28,13 @@ from fairbits.encoding.recognition import RowSketch, row_hashes, table_fingerpri
 from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
-from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError, method_path
+from fairbits.estimators.certified import CertifiedClassifier, method_path
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.diagnostics import held_out_scores
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.estimators.promises import NotCertifiedError
 from fairbits.information import total_variation
 from fairbits.report.page import FORMAT
 from fairbits.settings import check_settings
