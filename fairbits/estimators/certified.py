@@ -42,7 +42,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     The training rows put the models in order, from the safest on. Each is certified in turn until the first failure:
     testing in a fixed sequence needs no correction, and the guarantee that every limit is kept holds at `confidence`
     for all models before it together. The one of them that predicts the calibration labels best is kept: by log-loss,
-    or by accuracy where the class alone is promised.
+    or by accuracy where the class alone is guaranteed.
 
     `promise` says what must keep the limits. "code": one draw of the code (`transform`); of a hard code the class is a
     function of it and covered, too. "class": the predicted class alone (`predict`); the code and `predict_proba` are
@@ -52,11 +52,11 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : `FairCodeClassifier()` by default; or a method with a code, or a pipeline that ends in one: what stands
-        before it is then fitted to the training part alone, as it must be. For a promise about the class also any other
-        classifier, or a list of candidates, unfitted: `fit` and `predict` are told the sensitive features if they take
+        before it is then fitted to the training part alone, as it must be. To guarantee the class alone, also any other
+        classifier, or a list of candidates, unfitted: `fit` and `predict` get the sensitive features if they take
         them. A method with a code stands for its whole path. Random decisions are certified as drawn once per person
     promise : "code", "class" or "both"; None is "code" for a hard code, "both" for a random one, "class" without a code
-    max_disparity : limit on the difference in rates between groups of any decision made from what is promised
+    max_disparity : limit on the difference in rates between groups of any decision made from what is guaranteed
     max_information : limit on its leakage, in bits, as well or (max_disparity=None) instead
     max_odds_disparity : limit on the disparity among people with the same label (equalised odds), as well or instead;
         with this limit alone, a `FairCodeClassifier` is trained within labels
@@ -147,7 +147,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the code of each row, what you may share; refused where the class alone is promised."""
+        """Return the code of each row, what you may share; refused where the class alone is guaranteed."""
         check_is_fitted(self)
         need_certified_code(self)
         return super().transform(X, sensitive_features=sensitive_features)
@@ -179,7 +179,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
                 raise InputError("A certified class must be deterministic.", remedy="Use prediction='expected'.")
             if self.promise in ("code", "both") and (listed or not has_code(method)):
                 problem = "A list of candidates" if listed else f"{type(method).__name__}"
-                raise InputError(f"{problem} has no code to promise.", remedy="Pass promise='class'.")
+                raise InputError(f"{problem} has no code to guarantee.", remedy="Pass promise='class'.")
             warn_of_labels(getattr(method, "condition_on_label", None), *limits)
         return templates
 
@@ -270,14 +270,14 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     def _certificates(
         self, model: Any, X: Any, s: Any, y: Any = None, theorem: str = "shortest", person: Any = None
     ) -> dict[str, Certificate]:
-        """Certify the parts of a model that are promised, within labels if a limit is about them."""
+        """Certify the parts of a model that keep the limits, within labels if a limit is about them."""
         labels = None if self.max_odds_disparity is None else y
         proof = partial(certify, sensitive_features=s, y=labels, confidence=self.confidence, theorem=theorem)
         released = {"code": lambda: (model, X), "class": lambda: (released_class(model, X),)}
         return {part: proof(*released[part](), person=person) for part in self._promise(model).parts}
 
     def _promise(self, model: Any) -> Promise:
-        """Return what is promised of a model."""
+        """Return what is guaranteed of a model."""
         usual = "class" if not hasattr(model, "code_probabilities") else "code" if model.is_hard else "both"
         limits = self.max_disparity, self.max_information, self.max_odds_disparity, self.odds_label
         return Promise(self.promise or usual, model.is_hard, *limits)

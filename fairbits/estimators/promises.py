@@ -1,4 +1,4 @@
-"""What is promised of a certified model: its limits, the claims that must keep them, and all that in words."""
+"""What is guaranteed of a certified model: its limits, the claims that must keep them, and all that in words."""
 
 import math
 import warnings
@@ -123,8 +123,9 @@ class Promise:
 
 def released_class(model: Any, X: Any) -> CodedRows:
     """Return the class that a fitted model predicts, as bits that say the same."""
-    number = np.searchsorted(model.classes_, model.predict(X))
-    return CodedRows(binary_digits(number, len(model.classes_)), model.group_encoder_, hard=True, decision=True)
+    classes = model.classes_
+    digits = binary_digits(np.searchsorted(classes, model.predict(X)), len(classes))
+    return CodedRows(digits, model.group_encoder_, hard=True, decision=True, named=classes.tolist())
 
 
 def warn_of_labels(within: bool | None, odds: float | None, *others: float | None) -> None:
