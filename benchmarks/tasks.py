@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from benchmarks.outcomes import RESULTS, Job, run_and_publish
 from fairbits import CertifiedClassifier, FairCodeClassifier, TableEncoder, certify
 from fairbits.datasets import load_adult, load_bank, load_compas
-from fairbits.estimators.certified import NotCertifiedError
+from fairbits.estimators.promises import NotCertifiedError
 
 FOLDER = RESULTS / "tasks"
 LIMITS = (0.02, 0.05, 0.1, 1.0)

@@ -12,7 +12,6 @@ from .errors import InputError as InputError
 from .estimators.binary import BinaryBernoulliClassifier as BinaryBernoulliClassifier
 from .estimators.binary import BinaryMIClassifier as BinaryMIClassifier
 from .estimators.certified import CertifiedClassifier as CertifiedClassifier
-from .estimators.certified import NotCertifiedError as NotCertifiedError
 from .estimators.codes import fit_coarse_code as fit_coarse_code
 from .estimators.debiased import DebiasedBernoulliClassifier as DebiasedBernoulliClassifier
 from .estimators.debiased import DebiasedMIClassifier as DebiasedMIClassifier
@@ -21,6 +20,7 @@ from .estimators.fair_code import FairCodeClassifier as FairCodeClassifier
 from .estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
 from .estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning
 from .estimators.posterior import PosteriorEncoder as PosteriorEncoder
+from .estimators.promises import NotCertifiedError as NotCertifiedError
 from .estimators.tradeoff_path import TradeoffPath as TradeoffPath
 from .estimators.vanilla import VanillaClassifier as VanillaClassifier
 from .modelfile.manifest import ModelFileError as ModelFileError

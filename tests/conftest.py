@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from fairbits.auditing import probes
 from fairbits.estimators import ExactCodeClassifier, InvariantClassifier, certified, posterior
-from fairbits.workflow import fit_task
+from fairbits.workflow import comparisons
 
 torch.set_num_threads(1)
 threadpool_limits(1)  # of boosted trees and of linear algebra
@@ -40,7 +40,7 @@ def _brief_training(request):
             patch.setattr(posterior, "HistGradientBoostingClassifier", few)
             if request.path.name != "test_probes.py":
                 patch.setattr(probes, "HistGradientBoostingClassifier", few)
-            patch.setattr(fit_task, "COARSE", {"bins": 4, "n_words": 4, "rounds": 2, "starts": 1})
+            patch.setattr(comparisons, "COARSE", {"bins": 4, "n_words": 4, "rounds": 2, "starts": 1})
             patch.setattr(certified, "SHARES", (0.2, 0.5, 1.0))
         yield
 

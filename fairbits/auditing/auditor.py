@@ -2,24 +2,21 @@
 
 import warnings
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fairbits.auditing.code_leakage import Leakage, column_leakage
 from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes, score_intervals
+from fairbits.auditing.subjects import Subject, read_subject
 from fairbits.certificate import Certificate, certify
 from fairbits.certificate.certification import CodedRows, check_fresh
-from fairbits.certificate.released_code import binary_digits, fitted_code
+from fairbits.certificate.released_code import fitted_code
 from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
 from fairbits.encoding.people import one_row_each
 from fairbits.errors import InputError
 from fairbits.rounding import at_least, at_most, percent
 
-MOST_CATEGORIES = 256
-REPEATS = 2  # rows per distinct value from which a representation is counted as a code
 PROBES_TITLE = (
     "Probes that try to recover S ({} intervals; 'permuted': 95% of the AUCs with permuted groups are below; "
     "'shuffled': AUC after training on shuffled groups)"
@@ -143,7 +140,8 @@ def audit(
     subject = read_subject(estimator_or_representation, X, draws, random_state, sensitive_features)
     model, rows, (released, values) = subject.model, subject.X, next(iter(subject.views.items()))
     n = len(values)
-    encoder = getattr(model, "group_encoder_", None) or GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=n)
+    encoder = subject.decides_for or getattr(model, "group_encoder_", None)
+    encoder = encoder or GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=n)
     groups = encoder.transform(sensitive_features, n_rows=n)
     columns = list(zip(groups.T, encoder.titles_, encoder.names_, strict=True))
     leakage = tuple(column_leakage(subject.law, subject.bits, *column, random_state) for column in columns)
@@ -152,9 +150,10 @@ def audit(
         warnings.simplefilter("always")
         check_fresh(model, rows)
         if subject.law is not None:
-            hard = getattr(model, "is_hard", True)  # values of any other model are what they are
+            decision = subject.decides_for is not None
+            hard = decision or getattr(model, "is_hard", True)  # values of any other model are what they are
             seeded = getattr(model, "random_state", None) is not None and not hard
-            coded = CodedRows(subject.law, encoder, seeded, hard)
+            coded = CodedRows(subject.law, encoder, seeded, hard, decision)
             certificate = certify(coded, sensitive_features=sensitive_features, y=y, confidence=confidence)
     most = {b.column: b.balanced_accuracy for b in certificate.bounds if b.label is None} if certificate else {}
     for s, title, names in columns:
@@ -178,88 +177,10 @@ def audit(
     return Audit(subject.name, n, confidence, *facts, unavailable, tuple(map(str, concerns)))
 
 
-@dataclass(frozen=True)
-class Subject:
-    """The representation in the forms the audit needs."""
-
-    name: str
-    model: Any  # with predict_proba, for the task; else None
-    X: Any  # rows as the model sees them
-    views: dict[str, np.ndarray]  # what probes are given; the first is what is released
-    law: np.ndarray | None  # (n, bits) chances of bits that say the same as the release; None where there is no such
-    bits: np.ndarray | None  # (n, m) chances of the code's own bits
-    unavailable: dict[str, str]
-
-
-def read_subject(source: Any, X: Any, draws: int, random_state: int, sensitive_features: Any) -> Subject:
-    """Return the subject of an audit: a model with a code, any other model, or a table of values."""
-    source, X = fitted_code(source, X, sensitive_features)
-    name, task = type(source).__name__, dict[str, str]()
-    if not (isinstance(draws, Integral) and draws >= 2):
-        raise InputError("must be a whole number of at least 2.", argument="draws", value=draws)
-    if hasattr(source, "__array__") or hasattr(source, "toarray") or isinstance(source, (list, tuple)):
-        if X is not None:
-            raise InputError("A representation is audited as it is.", remedy="Pass it alone, with X=None.")
-        name, values, source = "the representation", source, None
-        task = {"task": "a representation alone predicts nothing; audit a model."}
-    elif X is None:
-        raise InputError("X is None, but a model is audited on rows.", remedy="Pass the rows as X.")
-    elif hasattr(source, "code_probabilities"):
-        return _read_code(source, X, draws, random_state)
-    elif hasattr(source, "predict_proba"):
-        values = source.transform(X) if hasattr(source, "transform") else source.predict_proba(X)
-    elif hasattr(source, "transform"):
-        values, source, task = source.transform(X), None, {"task": f"{name} has no predict_proba."}
-    else:
-        raise InputError(f"{name} has neither transform nor predict_proba.", remedy="Pass what it computes instead.")
-    values, law = _numbers(values), None
-    unavailable = task | {"several draws, theta": "how the representation was drawn is not known."}
-    bits = values if np.isin(values, (0, 1)).all() else None
-    if bits is None:
-        unavailable["information of each bit"] = "the columns are not bits."
-    distinct, cell = np.unique(values, axis=0, return_inverse=True)
-    if len(distinct) * REPEATS <= len(values):
-        law = binary_digits(cell.ravel(), len(distinct))
-    else:
-        unavailable["joint information"] = unavailable["certificate"] = (
-            f"it has {len(distinct)} different values in {len(values)} rows, and continuous values cannot be "
-            "certified. Certify the decision (a score above a threshold), or use a fairbits code."
-        )
-    return Subject(name, source, X, {"as given": values}, law, bits, unavailable)
-
-
-def _read_code(source: Any, X: Any, draws: int, random_state: int) -> Subject:
-    """Return a hard code as it is; of a random one, also what several draws and their probabilities would reveal."""
-    theta, rng = source.code_probabilities(X), np.random.default_rng(random_state)
-    views = {"code": theta.astype(np.uint8)}
-    if not source.is_hard:
-        drawn = [(rng.random(theta.shape) < theta).astype(np.uint8) for _ in range(draws)]
-        views = {"one draw": drawn[0], f"{draws} draws": np.mean(drawn, axis=0), "theta": theta}
-    return Subject(type(source).__name__, source, X, views, theta, theta, {})
-
-
-def _numbers(values: Any) -> np.ndarray:
-    """Return a table of numbers that reveals the same: categories become a column each, or their number if many."""
-    table = values.to_pandas() if hasattr(values, "to_pandas") else values
-    table = table.toarray() if hasattr(table, "toarray") else table  # scipy's sparse matrices
-    if not hasattr(table, "columns") and np.ndim(table) not in (1, 2):
-        raise InputError(f"The representation has shape {np.shape(table)}.", remedy="Pass one row per person.")
-    columns = []
-    for _, column in pd.DataFrame(table).items():
-        if pd.api.types.is_numeric_dtype(column):
-            columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        else:
-            codes, names = pd.factorize(column, use_na_sentinel=False)
-            columns.append(np.eye(len(names))[codes] if len(names) <= MOST_CATEGORIES else codes)
-    numbers = np.column_stack(columns).astype(np.float64)
-    if not len(numbers) or not np.isfinite(numbers).all():
-        raise InputError("The representation is empty, or has missing or infinite values.", remedy="Fill or drop them.")
-    return numbers
-
-
 def _task(subject: Subject, y: np.ndarray, groups: np.ndarray, confidence: float) -> tuple[dict, dict]:
     """Return the scores, and intervals of accuracy and AUC: averaged over draws and of the one draw that is scored."""
-    from fairbits.estimators.diagnostics import held_out_scores  # needs torch
+    from fairbits.estimators.diagnostics import held_out_scores  # needs torch, as the next
+    from fairbits.information.sampling import code_information
 
     model, codes = subject.model, subject.views.get("one draw")
     labels = np.searchsorted(model.classes_, y)
@@ -267,7 +188,11 @@ def _task(subject: Subject, y: np.ndarray, groups: np.ndarray, confidence: float
     if codes is not None:
         drawn = score_intervals(model.decode(codes), labels, confidence)
         intervals |= {f"one_draw_{name}": interval for name, interval in drawn.items()}
-    return held_out_scores(model, subject.X, y, groups, codes), intervals
+    scores = held_out_scores(model, subject.X, y, groups, codes)
+    if subject.decides_for is not None:  # nobody receives the code
+        scores = {name: value for name, value in scores.items() if not name.startswith(("one_draw_", "information"))}
+        scores["information"] = code_information(subject.views["decision"].astype(np.float64), groups)
+    return scores, intervals
 
 
 def _probe(views: dict, groups: np.ndarray, title: str, probes: str, confidence: float, seed: int) -> list[ProbeResult]:

@@ -12,7 +12,7 @@ from fairbits.certificate.certificate_record import Certificate, GroupBounds
 from fairbits.certificate.confidence_bounds import Estimates
 from fairbits.certificate.deviations import HOEFFDING, hoeffding_deviation
 from fairbits.certificate.group_sums import GroupSums, group_sums
-from fairbits.certificate.released_code import Release, binary_digits, fitted_code
+from fairbits.certificate.released_code import Release, binary_digits, certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
 from fairbits.encoding.people import person_numbers
 from fairbits.errors import InputError, InputWarning
@@ -205,6 +205,9 @@ def coded_rows(
     """Return what a source releases about rows, as `certify` takes it."""
     if isinstance(source, CodedRows):
         return source._replace(theta=np.asarray(source.theta, dtype=np.float64))
+    if certified_decision(source) and X is not None:  # its code is not certified
+        check_fresh(*fitted_code(source, X, sensitive_features))
+        source, X, encoder = source.predict(X, sensitive_features=sensitive_features), None, source.group_encoder_
     source, X = fitted_code(source, X, sensitive_features)
     is_model = hasattr(source, "predict") or hasattr(source, "code_probabilities")
     if is_model and X is None:
@@ -228,6 +231,11 @@ def coded_rows(
         cells, named = _decisions(values, levels)
         possible = len(levels) + 1 if levels is not None else max(len(named), len(getattr(source, "classes_", ())))
         return CodedRows(binary_digits(cells, possible), encoder, hard=True, decision=True, named=named)
+    return _given_code(values, encoder)
+
+
+def _given_code(values: np.ndarray, encoder: GroupEncoder) -> CodedRows:
+    """Return a code that was passed as bits, or as their probabilities."""
     hard = values.dtype.kind in "biu"  # by the type, not by looking at the values
     theta = np.asarray(values, dtype=np.float64) if values.dtype.kind in "biuf" else np.full((1, 1), np.nan)
     if theta.ndim != 2 or not bool(((theta >= 0) & (theta <= 1)).all()):

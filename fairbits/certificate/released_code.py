@@ -138,6 +138,8 @@ def binary_digits(cells: np.ndarray, n_cells: int) -> np.ndarray:
 def encode_rows(steps: Iterable[tuple[str, Any]], X: Any, sensitive_features: Any = None) -> Any:
     """Return rows as fitted steps of a pipeline encode them; only those with `encode_sensitive` see the groups."""
     for _, step in steps:
+        if isinstance(step, str):  # "passthrough" of scikit-learn
+            continue
         known = {"sensitive_features": sensitive_features} if getattr(step, "encode_sensitive", False) else {}
         X = step.transform(X, **known)
     return X
@@ -156,13 +158,28 @@ def fitted_code(source: Any, X: Any, sensitive_features: Any = None) -> tuple[An
 
 
 def _holds_code(model: Any) -> bool:
-    known = hasattr(model, "code_probabilities") or isinstance(model, Pipeline)
+    known = hasattr(model, "code_probabilities") or (isinstance(model, Pipeline) and _holds_code(model[-1]))
     return known or any(_holds_code(vars(model)[n]) for n in CHOSEN if n in getattr(model, "__dict__", ()))
 
 
 def check_certified_kind(method: Any, certificate: Any) -> None:
     """Raise if a certificate is about the hard code and the model releases the random one, or the other way round."""
-    if certificate is not None and certificate.release.get("hard", False) != method.is_hard:
+    if certificate is None or certificate.release.get("decision"):
+        return
+    if certificate.release.get("hard", False) != method.is_hard:
         certified, now = ("random", "hard") if method.is_hard else ("hard", "random")
         problem = f"The certificate is about the {certified} code, but the model now releases the {now} one."
         raise InputError(problem, remedy=f"Set release={certified!r} again, or fit and certify the other one.")
+
+
+def certified_decision(model: Any) -> bool:
+    """Return whether a model's certificate is about its class alone, and not about a code."""
+    certificate = getattr(model, "certificate_", None)
+    return certificate is not None and bool(certificate.release.get("decision"))
+
+
+def need_certified_code(model: Any) -> None:
+    """Raise if the class of a model is certified, and not its code."""
+    if certified_decision(model):
+        problem = "The certificate is about the predicted class alone: a code of this model is not covered."
+        raise InputError(problem, remedy="Use predict, or fit a model with a code and promise='code'.")

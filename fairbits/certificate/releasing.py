@@ -12,7 +12,13 @@ import numpy as np
 import pandas as pd
 
 from fairbits.certificate.ledger import Ledger, OtherPeopleError
-from fairbits.certificate.released_code import Release, check_certified_kind, fitted_code, system_uniforms
+from fairbits.certificate.released_code import (
+    Release,
+    check_certified_kind,
+    fitted_code,
+    need_certified_code,
+    system_uniforms,
+)
 from fairbits.encoding.people import LeadingZerosError, identifiers, person_table, without_zeros
 from fairbits.errors import InputError
 
@@ -121,6 +127,7 @@ def release(
     >>> first.new, again.reused, bool((first.codes == again.codes).all())
     (100, 100, True)
     """
+    need_certified_code(model)
     method, rows = fitted_code(model, X, sensitive_features)
     if not hasattr(method, "code_probabilities"):
         raise InputError(f"{type(method).__name__} has no code to release.")

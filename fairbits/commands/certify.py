@@ -30,7 +30,7 @@ def certify(
     decision: Annotated[str | None, Option(help="Certify this column of TABLE: anybody's decisions.")] = None,
     positive: Annotated[str | None, Option(help="The favourable decision.", show_default="last of two")] = None,
     levels: Annotated[str | None, Option(help="The decision column has scores, released in levels cut here.")] = None,
-    label: Annotated[str | None, Option(help="Certify decisions within each label, too.")] = None,
+    label: Annotated[str | None, Option(help="Column of the labels: certify within each, too.")] = None,
     person: terminal.Person = None,
     beside: Annotated[
         str | None, Option(help="Other models, comma-separated, whose codes of these people the recipient has as well.")
@@ -56,8 +56,8 @@ def certify(
         return
     if table is None:
         raise InputError("Name a model and a table, or a table and its --decision.")
-    if positive or levels or label:
-        raise InputError("--positive, --levels and --label are for --decision.")
+    if positive or levels:
+        raise InputError("--positive and --levels are for --decision.")
     from fairbits.tables.fitted_model import open_model
     from fairbits.workflow.table_checks import CONTRADICTED, NOT_FRESH, recertify
 
@@ -66,7 +66,7 @@ def certify(
         fitted.check_sensitive(terminal.names(sensitive))
         others = [open_model(Path(name)) for name in terminal.names(beside)]
         rows = TableFile(table, **read)
-    known: dict[str, Any] = {"person": terminal.names(person), "beside": others}
+    known: dict[str, Any] = {"person": terminal.names(person), "beside": others, "label": label}
     with terminal.waiting("certifying"):
         found = recertify(fitted, rows, confidence=confidence, draws=draws, **known)
     print(json.dumps(found.to_dict(), default=str) if as_json else found)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from fairbits.tables.table_file import ReadTable
 
 
+class Promised(StrEnum):
+    """What of a model must keep the limits; of a hard code, "both" is the code."""
+
+    code = "code"
+    decision = "class"
+    both = "both"
+
+
 def fit(
     table: Annotated[
         str, Argument(help="CSV or Parquet file, or compas, adult or bank.", autocompletion=terminal.complete_table)
@@ -30,6 +39,20 @@ def fit(
         Option(help="Limit on the disparity, the difference in rates.", show_default="0.1 if no limit"),
     ] = None,
     max_information: Annotated[float | None, Option(help="Limit on the leakage about the groups, in bits.")] = None,
+    max_odds_disparity: Annotated[
+        float | None, Option(help="Limit on the disparity among people with the same label (equalised odds).")
+    ] = None,
+    odds_label: Annotated[
+        str | None,
+        Option(help="The only label of --max-odds-disparity: the favourable one for equal opportunity."),
+    ] = None,
+    promise: Annotated[
+        Promised | None,
+        Option(
+            help="What must keep the limits: the code, and all that is made from it, or the predicted class alone.",
+            show_default="code",
+        ),
+    ] = None,
     gamma: Annotated[
         float | None,
         Option(min=0, max=1, help="Weight of the protection, instead of a limit: trains the paper's random code."),
@@ -71,8 +94,10 @@ def fit(
     from fairbits.workflow.fit_task import FitOptions, fit_record, fit_task
 
     asked = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
+    asked["max_odds_disparity"] = max_odds_disparity
     limits = asked if any(value is not None for value in asked.values()) else {"max_disparity": 0.1}
     settings: dict[str, Any] = {"code_size": code_size, "max_epochs": epochs, "encode_sensitive": encode_sensitive}
+    settings |= {"odds_label": odds_label, "promise": None if promise is None else str(promise)}
     options = FitOptions(**limits, **settings, confidence=confidence)
     with file_errors(output):
         _check_place(output)

@@ -69,17 +69,22 @@ def transform(
 
     A person with the same data always has the same code. Only models of --gamma draw random codes: the certificate then
     covers one per person, and a ledger records who has one. Back it up with the model.
+
+    Of a model of `fairbits fit --promise class`, the class alone is certified: it is written in place of a code.
     """
     import pandas as pd
 
     with file_errors(output):
-        files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
-        files.model.need_code()
-        files.check_free(bits := list(files.model.method.get_feature_names_out()))
+        files, released = Files(model, table, output, names(keep), separator=separator, encoding=encoding), None
         drawing = {"person": person, "reuse": reuse, "again": again, "ledger": ledger, "accept_loss": accept_loss}
-        codes, released = files.codes(**drawing, leading_zeros=leading_zeros)
-        files.write(pd.DataFrame(codes, columns=bits), released, safe_cells)
-    files.tell("codes", released, as_json)
+        if files.model.decides:
+            files.write_decisions(safe_cells, **drawing, leading_zeros=leading_zeros)
+        else:
+            files.model.need_code()
+            files.check_free(bits := list(files.model.method.get_feature_names_out()))
+            codes, released = files.codes(**drawing, leading_zeros=leading_zeros)
+            files.write(pd.DataFrame(codes, columns=bits), released, safe_cells)
+    files.tell("decisions" if files.model.decides else "codes", released, as_json)
 
 
 class Files:
@@ -121,12 +126,8 @@ class Files:
         from fairbits.certificate.releasing import release_pieces
 
         method, given = self.model.method, [name for name, value in options.items() if value]
-        if self.model.is_hard and given:
-            named = [f"--{name.replace('_', '-')}" for name in given]
-            which = f"{' and '.join(named)} {'is' if len(given) == 1 else 'are'}"
-            remedy = "This model gives a person the same code every time: leave it out."
-            raise InputError(f"{which} for random codes.", remedy=remedy)
         if self.model.is_hard:
+            self._refuse_drawing(given)
             return np.concatenate([method.transform(X) for X, _ in self.encoded("computing codes")]), None
         repeated = [name for name in given if name in ("reuse", "again")] or ["refuse"]
         if len(repeated) > 1:
@@ -141,6 +142,24 @@ class Files:
             pieces = self.encoded("drawing codes", person)
             released = release_pieces(method, pieces, ledger, Release(), repeated[0], draws, zeros)
         return released.codes, released
+
+    def _refuse_drawing(self, given: list[str]) -> None:
+        """Raise InputError if options for random codes were given to a model that draws none."""
+        if given:
+            named = [f"--{name.replace('_', '-')}" for name in given]
+            which = f"{' and '.join(named)} {'is' if len(given) == 1 else 'are'}"
+            remedy = "This model gives a person the same code every time: leave it out."
+            raise InputError(f"{which} for random codes.", remedy=remedy)
+
+    def write_decisions(self, safe_cells: bool, **options: Any) -> None:
+        """Write the class of every row: of this model, it alone is certified."""
+        import numpy as np
+        import pandas as pd
+
+        self._refuse_drawing([name for name, value in options.items() if value])
+        self.check_free(["prediction"])
+        found = [self.model.method.predict(X) for X, _ in self.encoded("deciding")]
+        self.write(pd.DataFrame({"prediction": np.concatenate(found)}), None, safe_cells)
 
     def write(self, made: "pd.DataFrame", released: "Released | None", safe_cells: bool = False) -> None:
         """Write what was made of the rows beside the columns to keep; codes that were drawn count as released."""
@@ -169,10 +188,11 @@ class Files:
         """Print what was written, and what the certificate says of it."""
         record: dict[str, Any] = {"output": str(self.output), "rows": self.reader.rows}
         words: dict[str, Any] = {"what": what, "kept": ", ".join(self.keep), "model": self.model.folder}
-        if self.model.is_hard:
+        if self.model.is_hard or self.model.decides:
             refused = (self.model.record or {}).get("certified") is False
             record["covered"] = covered = self.model.limit is not None and not refused
-            said: dict[str, Any] = {"computed": True, "covered": covered, "refused": refused, "kept": self.keep}
+            said: dict[str, Any] = {"computed": True, "covered": covered, "decided": self.model.decides}
+            said |= {"refused": refused, "kept": self.keep}
         elif released is None:
             record["covered"] = False
             promised = self.model.limit is not None and self.model.limit.promised

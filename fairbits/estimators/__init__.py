@@ -7,7 +7,6 @@ from fairbits.estimators.binary import BinaryMIClassifier as BinaryMIClassifier
 from fairbits.estimators.binary import PenalisedCodeClassifier as PenalisedCodeClassifier
 from fairbits.estimators.binary import SaturatedPenaltyWarning as SaturatedPenaltyWarning
 from fairbits.estimators.certified import CertifiedClassifier as CertifiedClassifier
-from fairbits.estimators.certified import NotCertifiedError as NotCertifiedError
 from fairbits.estimators.codes import CodeClassifier as CodeClassifier
 from fairbits.estimators.codes import CollapsedCodeWarning as CollapsedCodeWarning
 from fairbits.estimators.codes import fit_coarse_code as fit_coarse_code
@@ -18,6 +17,7 @@ from fairbits.estimators.fair_code import FairCodeClassifier as FairCodeClassifi
 from fairbits.estimators.fitting import fit_stack as fit_stack
 from fairbits.estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning
+from fairbits.estimators.promises import NotCertifiedError as NotCertifiedError
 from fairbits.estimators.tradeoff_path import TradeoffPath as TradeoffPath
 from fairbits.estimators.vanilla import VanillaClassifier as VanillaClassifier
 from fairbits.settings import check_settings as check_settings

@@ -1,34 +1,32 @@
 """A model with a guaranteed disparity: choose along a path of models by what calibration rows prove."""
 
-import math
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning, certify
-from fairbits.certificate.certification import CodedRows
+from fairbits.certificate import Certificate, SmallGroupWarning, TrainingRowsWarning, certify
 from fairbits.certificate.deviations import HOEFFDING
-from fairbits.certificate.released_code import binary_digits, encode_rows
-from fairbits.encoding import SeenRows, row_hashes, take_rows
+from fairbits.certificate.released_code import encode_rows, need_certified_code
+from fairbits.encoding import GroupEncoder, SeenRows, row_hashes, take_rows
 from fairbits.encoding.people import split_people
 from fairbits.errors import InputError
+from fairbits.estimators.candidates import Decision, decisions, fitted_once, has_code, in_words, last_step, out_of_fold
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import said_elsewhere
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.rounding import at_most
+from fairbits.estimators.promises import Claim, NotCertifiedError, Promise, check_labels, released_class, warn_of_labels
 from fairbits.settings import check_settings, setting
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
@@ -37,64 +35,32 @@ SAMPLES = 5  # of the training rows, to order the models
 SMALLEST = 1e-12  # probability in the log-loss
 
 
-class _Claim(NamedTuple):
-    """A bound that must be within its limit."""
-
-    of: str  # code or class
-    kind: str  # total_variation or information
-    bound: float
-    estimate: float  # what the rows show
-    limit: float
-    rows: int
-
-    @property
-    def excess(self) -> float:
-        """By how much the bound is above the limit, in units of the limit."""
-        return self.bound / self.limit - 1
-
-
-class NotCertifiedError(InputError):
-    """The calibration rows prove the limit for no model of the path.
-
-    `limit` and `bound` are those of the safest model, `estimate` is what the rows show, `rows_needed` about how many
-    calibration rows would prove the limit (None where more rows would not help).
-    """
-
-    def __init__(self, claim: _Claim, confidence: float):
-        self.of, self.rows = claim.of, claim.rows
-        self.limit, self.bound, self.estimate = claim.limit, claim.bound, claim.estimate
-        self.rows_needed: int | None = None
-        quantity, power = ("disparity", 2) if claim.kind == "total_variation" else ("leakage", 1)
-        remedy = "Add safer models to the path, or raise the limit."
-        if claim.estimate < claim.limit:  # the slack shrinks as 1 / rows^(1/power)
-            shrink = (claim.bound - claim.estimate) / (claim.limit - claim.estimate)
-            self.rows_needed = math.ceil(claim.rows * shrink**power)
-            remedy = f"About {self.rows_needed:,} calibration rows would be needed."
-        super().__init__(
-            f"No model could be certified to a {quantity} of at most {claim.limit:g} at confidence {confidence:g}: the "
-            f"{claim.of} of the safest one has a measured {quantity} of {claim.estimate:.4f}, but {claim.rows:,} "
-            f"calibration rows can only guarantee {at_most(claim.bound, 4)}.",
-            remedy=remedy,
-        )
-
-
 @dataclass(eq=False, repr=False)
 class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
-    """Fit a path of models and keep the best one that calibration rows prove to be within a limit.
+    """Fit a path of models and keep the best one that calibration rows prove to be within limits.
 
     The training rows put the models in order, from the safest on. Each is certified in turn until the first failure:
-    testing in a fixed sequence needs no correction, and the guarantee ``disparity <= max_disparity`` holds at
-    `confidence` for all models before it together. The one of them that predicts the calibration labels best is kept. A
-    model passes only if everything that you may share keeps the limit: the code (`transform`) and the predicted class
-    (`predict`), which of a hard code is a function of it. Of a random code, the guarantee is for anyone who receives
-    one draw or the class, not both, of a person, and does not cover `predict_proba`.
+    testing in a fixed sequence needs no correction, and the guarantee that every limit is kept holds at `confidence`
+    for all models before it together. The one of them that predicts the calibration labels best is kept: by log-loss,
+    or by accuracy where the class alone is guaranteed.
+
+    `promise` says what must keep the limits. "code": one draw of the code (`transform`); of a hard code the class is a
+    function of it and covered, too. "class": the predicted class alone (`predict`); the code and `predict_proba` are
+    not covered, and `transform` is refused. "both": of a random code, the guarantee is for anyone who receives one draw
+    or the class of a person, not both, and does not cover `predict_proba`.
 
     Parameters
     ----------
     estimator : `FairCodeClassifier()` by default; or a method with a code, or a pipeline that ends in one: what stands
-        before it is then fitted to the training part alone, as it must be
-    max_disparity : limit on the difference in rates between groups of any decision made from the code or the class
-    max_information : limit on their leakage, in bits, as well or (max_disparity=None) instead
+        before it is then fitted to the training part alone, as it must be. To guarantee the class alone, also any other
+        classifier, or a list of candidates, unfitted: `fit` and `predict` get the sensitive features if they take
+        them. A method with a code stands for its whole path. Random decisions are certified as drawn once per person
+    promise : "code", "class" or "both"; None is "code" for a hard code, "both" for a random one, "class" without a code
+    max_disparity : limit on the difference in rates between groups of any decision made from what is guaranteed
+    max_information : limit on its leakage, in bits, as well or (max_disparity=None) instead
+    max_odds_disparity : limit on the disparity among people with the same label (equalised odds), as well or instead;
+        with this limit alone, a `FairCodeClassifier` is trained within labels
+    odds_label : the only label that `max_odds_disparity` is about, such as the favourable one (equal opportunity)
     confidence : of the guarantee
     path : the limits to train to, or for the paper's methods the gammas; None chooses them
     calibration_fraction : share of the rows kept from training, to certify
@@ -105,14 +71,28 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     estimator_ : the chosen model
     certificate_ : its certificate with the guarantee; the bounds in it estimate how far below the limits the model is
     candidates_ : all models of the path, from the safest on; set even if none passes
-    path_ : frame of the models that were tested, in order: limit or gamma, bounds of code and class, whether it passed,
-        and the log-loss of those that did, in bits
+    passed_ : those of them that passed: the same guarantee holds for each, and for all together
+    path_ : frame of the models that were tested, in order: limit, gamma or candidate, bounds of code and class, whether
+        it passed, and of those that did the log-loss in bits, or the accuracy
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from fairbits.datasets import make_shifted_bits
+    >>> data = make_shifted_bits(4000, random_state=0)
+    >>> model = CertifiedClassifier([LogisticRegression(), DummyClassifier()], max_disparity=0.2, random_state=0)
+    >>> model.fit(data.X, data.y, sensitive_features=data.s).path_.candidate.tolist()
+    ['DummyClassifier()', 'LogisticRegression()']
     """
 
     estimator: Any = None
     _: KW_ONLY
+    promise: str | None = setting(None, one_of=(None, "code", "class", "both"))
     max_disparity: float | None = setting(0.05, above=0, below=1, optional=True)
     max_information: float | None = setting(None, above=0, below=1, optional=True)
+    max_odds_disparity: float | None = setting(None, above=0, below=1, optional=True)
+    odds_label: Any = None
     confidence: float = setting(0.95, above=0, below=1)
     path: Sequence[float] | None = None
     calibration_fraction: float = setting(0.3, above=0, below=1)
@@ -125,45 +105,88 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         and count once. `calibration` names the rows to certify on, by place or as a mask, in place of a random share.
         """
         check_settings(self)
-        if self.max_disparity is None and self.max_information is None:
-            raise InputError("There is no limit to certify.", remedy="Set max_disparity or max_information.")
-        if sensitive_features is None:
-            raise InputError("A certificate needs the sensitive columns.", remedy="Pass sensitive_features.")
-        for name in ("estimator_", "certificate_", "path_", "candidates_"):
+        templates = self._templates()
+        for needed, name in ((sensitive_features, "sensitive_features"), (y, "y")):
+            if needed is None:
+                what = "the sensitive columns" if name == "sensitive_features" else "labels"
+                raise InputError(f"A certificate needs {what}.", remedy=f"Pass {name}.")
+        for name in ("estimator_", "certificate_", "path_", "candidates_", "passed_"):
             self.__dict__.pop(name, None)
-        template = FairCodeClassifier() if self.estimator is None else self.estimator
-        template = template.pipeline() if isinstance(template, FairCodeClassifier) else template
-        *front, (_, method) = template.steps if isinstance(template, Pipeline) else [("method", template)]
-        if getattr(method, "prediction", "expected") != "expected":
-            raise InputError("A certified class must be deterministic.", remedy="Use prediction='expected'.")
         if calibration is None:
             rows = split_people(len(y), self.calibration_fraction, self.random_state, person)
         else:
             held = np.arange(len(y))[np.asarray(calibration)]
             rows = np.setdiff1d(np.arange(len(y)), held), held
-        (X_train, X_held), (y_train, y_held), (s_train, s_held) = (
-            [take_rows(part, r) for r in rows] for part in (X, np.asarray(y), sensitive_features)
-        )
+        train, held = (tuple(take_rows(p, r) for p in (X, np.asarray(y), sensitive_features)) for r in rows)
+        check_labels(self.max_odds_disparity, self.odds_label, np.asarray(y), held[1])
         who = None if person is None else take_rows(person, rows[1])
-        front = [(name, clone(step)) for name, step in front]
-        Z_train, models = self._train(front, method, X_train, y_train, s_train, len(y_held))
-        Z_held, Z_later = encode_rows(front, X_held, s_held), encode_rows(front, X_train, s_train)
-        whole = isinstance(template, Pipeline)
-        self.candidates_ = [Pipeline([*front, ("method", model)]) if whole else model for model in models]
-        chosen = self._test(models, Z_held, y_held, s_held, who)
-        certificate = certify(chosen, Z_held, sensitive_features=s_held, confidence=self.confidence, person=who)
-        promise = self._promise(chosen.is_hard)
+        if has_code(templates[0]) and not isinstance(self.estimator, (list, tuple)):
+            front, Z_train, models = self._train(templates[0], *train)
+            Z_held, whole = encode_rows(front, held[0], held[2]), isinstance(templates[0], Pipeline)
+            fitted = [Pipeline([*front, ("method", model)]) if whole else model for model in models]
+        else:
+            Z_train, Z_held, models = self._decide(templates, train, held)
+            fitted = [model.model for model in models]
+        place = {id(model): i for i, model in enumerate(models)}
+        models = self._order(models, Z_train, train[2], len(held[1]), train[1])
+        self.candidates_ = [fitted[place[id(model)]] for model in models]
+        chosen = self._test(models, Z_held, held[1], held[2], who)
+        self.passed_ = self.candidates_[: int(self.path_.passed.sum())]
+        self.estimator_ = self.candidates_[models.index(chosen)]
+        certificate = next(iter(self._certificates(chosen, Z_held, held[2], person=who, y=held[1]).values()))
+        promise = str(self._promise(chosen))
         self.certificate_ = replace(certificate, promise=promise, promised_disparity=self.max_disparity)
-        for concern in chosen.concerns(Z_train, y_train, s_train):
+        for concern in chosen.concerns(Z_train, train[1], train[2]) if has_code(chosen) else ():
             warnings.warn(concern, stacklevel=2)
         # The calibration rows have chosen the model: they are not to certify it again.
-        chosen.training_rows_ = SeenRows(row_hashes(np.concatenate([np.asarray(Z_later), np.asarray(Z_held)])))
-        self.estimator_ = self.candidates_[models.index(chosen)]
-        self.classes_, self.n_features_in_ = chosen.classes_, X.shape[1] if hasattr(X, "shape") else len(X[0])
+        method, seen = last_step(self.estimator_, X, sensitive_features)
+        if np.asarray(seen).dtype.kind in "biuf":
+            method.training_rows_ = SeenRows(row_hashes(np.asarray(seen)))
+        self.classes_, self.group_encoder_ = chosen.classes_, chosen.group_encoder_
+        self.n_features_in_ = X.shape[1] if hasattr(X, "shape") else len(X[0])
         return self
 
-    def _train(self, front: list, method: Any, X: Any, y: np.ndarray, s: Any, n_held: int) -> tuple[Any, list]:
-        """Fit the encoders, then all models; return the rows as these have seen them, and the models, safest first."""
+    def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the code of each row, what you may share; refused where the class alone is guaranteed."""
+        check_is_fitted(self)
+        need_certified_code(self)
+        return super().transform(X, sensitive_features=sensitive_features)
+
+    def _inside(self, X: Any, sensitive_features: Any) -> tuple[Any, Any]:
+        check_is_fitted(self)
+        if has_code(self.estimator_):
+            return super()._inside(X, sensitive_features)
+        return last_step(self.estimator_, X, sensitive_features)
+
+    def _templates(self) -> list[Any]:
+        """Return what is to be fitted, after a look at whether it can keep what is asked."""
+        limits = self.max_odds_disparity, self.max_disparity, self.max_information
+        if limits == (None, None, None):
+            remedy = "Set max_disparity, max_information or max_odds_disparity."
+            raise InputError("There is no limit to certify.", remedy=remedy)
+        listed = isinstance(self.estimator, (list, tuple))
+        templates = list(self.estimator) if listed else [self.estimator]
+        if not templates:
+            raise InputError("The list of candidates is empty.", argument="estimator", value=self.estimator)
+        for i, template in enumerate(templates):
+            if template is None or isinstance(template, FairCodeClassifier):
+                templates[i] = (template or FairCodeClassifier()).pipeline()
+                templates[i][-1].condition_on_label |= limits[1:] == (None, None)
+            method = templates[i][-1] if isinstance(templates[i], Pipeline) else templates[i]
+            if not hasattr(method, "fit") or not hasattr(method, "predict"):
+                raise InputError("is not a classifier.", argument="estimator", value=method)
+            if getattr(method, "prediction", "expected") != "expected":
+                raise InputError("A certified class must be deterministic.", remedy="Use prediction='expected'.")
+            if self.promise in ("code", "both") and (listed or not has_code(method)):
+                problem = "A list of candidates" if listed else f"{type(method).__name__}"
+                raise InputError(f"{problem} has no code to guarantee.", remedy="Pass promise='class'.")
+            warn_of_labels(getattr(method, "condition_on_label", None), *limits)
+        return templates
+
+    def _train(self, template: Any, X: Any, y: np.ndarray, s: Any) -> tuple[list, Any, list]:
+        """Fit the encoders, then all models; return the encoders, the rows as encoded by them, and the models."""
+        *front, (_, method) = template.steps if isinstance(template, Pipeline) else [("method", template)]
+        front = [(name, clone(step)) for name, step in front]
         for _, step in front:
             known = {"sensitive_features": s} if has_fit_parameter(step, "sensitive_features") else {}
             X = step.fit_transform(X, y, **known)
@@ -171,7 +194,26 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         said = any(isinstance(step, PosteriorEncoder) or getattr(step, "encode_sensitive", False) for _, step in front)
         with said_elsewhere() if said else nullcontext():
             fit_stack(models, X, y, sensitive_features=s)
-        return X, self._order(models, X, s, n_held)
+        return front, X, models
+
+    def _decide(self, templates: list, train: tuple, held: tuple) -> tuple[np.ndarray, np.ndarray, list[Decision]]:
+        """Fit all candidates; return their decisions about training and calibration rows, and who made which."""
+        known = np.unique(train[1]), GroupEncoder().fit(train[2], n_rows=len(train[1]))
+        shown, found, models = [], [], []
+        for template in templates:
+            if has_code(template):
+                front, Z, path = self._train(template, *train)
+                Z_held = encode_rows(front, held[0], held[2])
+                for method in path:
+                    shown.append(method.predict(Z))
+                    found.append(method.predict(Z_held))
+                    models.append(Pipeline([*front, ("method", method)]))
+            else:
+                shown.append(out_of_fold(template, self.random_state, *train))
+                models.append(fitted_once(template, *train))
+                found.append(decisions(models[-1], held[0], held[2]))
+        made = [Decision(model, in_words(model), place, *known) for place, model in enumerate(models)]
+        return np.column_stack(shown), np.column_stack(found), made
 
     def _models(self, method: Any) -> list[Any]:
         """Return the method once for every value of the path."""
@@ -179,68 +221,68 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         if values is None and name == "gamma":
             values = GAMMAS
         elif values is None:
-            values = [share * (self.max_disparity or self.max_information or 0.0) for share in SHARES]
+            within = self.max_odds_disparity if method.condition_on_label else None
+            limit = within or self.max_disparity or self.max_odds_disparity or self.max_information or 0.0
+            values = [share * limit for share in SHARES]
         return [clone(method).set_params(**{name: value}) for value in values]
 
-    def _order(self, models: list[Any], X: Any, s: Any, n_held: int) -> list[Any]:
+    def _order(self, models: list[Any], X: Any, s: Any, n_held: int, y: Any = None) -> list[Any]:
         """Sort from the safest on, by what samples of the training rows as large as the calibration rows show."""
         rng, n = check_random_state(self.random_state), len(X)
         samples = [rng.permutation(n)[:n_held] for _ in range(SAMPLES)]
-        parts = [(take_rows(X, rows), take_rows(s, rows)) for rows in samples]
+        taken = ([None if part is None else take_rows(part, rows) for part in (X, s, y)] for rows in samples)
+        parts = [(x, groups, labels, HOEFFDING) for x, groups, labels in taken]
         with warnings.catch_warnings():
             for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
                 warnings.simplefilter("ignore", category)
-            excess = [
-                [max(c.excess for c in self._claims(model, *part, HOEFFDING)) for part in parts] for model in models
-            ]
+            excess = [[max(c.excess for c in self._claims(model, *part)) for part in parts] for model in models]
         return [models[i] for i in np.argsort(np.mean(excess, 1), kind="stable")]
 
     def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any, person: Any = None) -> Any:
         """Certify in order up to the first failure and return the best that passed."""
         rows, passed, name = [], [], method_path(models[0])
+        score = "accuracy" if self._promise(models[0]).of == "class" else "log_loss"
         for model in models:
-            claims = self._claims(model, X, s, person=person)
+            claims = self._claims(model, X, s, y, person=person)
             worst = max(claims, key=lambda claim: claim.excess)
             bounds = {f"{c.of}_{c.kind}": c.bound for c in claims}
-            rows.append({name: getattr(model, name), **bounds, "passed": worst.excess <= 0, "log_loss": np.nan})
+            rows.append({name: getattr(model, name), **bounds, "passed": worst.excess <= 0, score: np.nan})
             if worst.excess > 0:
                 break
-            own = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-            rows[-1]["log_loss"] = -float(np.log2(np.maximum(own, SMALLEST)).mean())
+            if score == "accuracy":
+                rows[-1][score] = float((model.predict(X) == y).mean())
+            else:
+                own = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+                rows[-1][score] = -float(np.log2(np.maximum(own, SMALLEST)).mean())
             passed.append(model)
         self.path_ = pd.DataFrame(rows)
         if not passed:
             raise NotCertifiedError(worst, self.confidence)
-        return passed[int(self.path_.log_loss.argmin())]
+        scores = self.path_[score][: len(passed)]
+        return passed[int(scores.argmax() if score == "accuracy" else scores.argmin())]
 
-    def _claims(self, model: Any, X: Any, s: Any, theorem: str = "shortest", person: Any = None) -> list[_Claim]:
-        """Return what must be within its limit for a model to pass: the code, and a class that is no function of it."""
-        proof = partial(certify, sensitive_features=s, confidence=self.confidence, theorem=theorem, person=person)
-        found = {"code": proof(model, X)}
-        if not model.is_hard:
-            number = np.searchsorted(model.classes_, model.predict(X))
-            digits = torch.from_numpy(binary_digits(number, len(model.classes_)))
-            found["class"] = proof(CodedRows(digits, model.group_encoder_, hard=True))
-        limits, n = {"total_variation": self.max_disparity, "information": self.max_information}, len(X)
-        return [
-            _Claim(of, kind, getattr(c, kind), max(getattr(b, f"estimated_{kind}") for b in c.bounds), limit, n)
-            for kind, limit in limits.items()
-            if limit is not None
-            for of, c in found.items()
-        ]
+    def _claims(
+        self, model: Any, X: Any, s: Any, y: Any = None, theorem: str = "shortest", person: Any = None
+    ) -> list[Claim]:
+        """Return what must be within its limit for a model to pass."""
+        return self._promise(model).claims(self._certificates(model, X, s, y, theorem, person), len(X))
 
-    def _promise(self, hard: bool) -> str:
-        what, parts = "the code alone" if hard else "one draw of the code, or from the predicted class, alone,", []
-        if self.max_disparity is not None:
-            rates = f"the rates of any decision made from {what}"
-            where = "in the population that the rows come from"
-            parts.append(f"{rates} differ between two groups by at most {self.max_disparity:g}, {where}")
-        if self.max_information is not None:
-            what = "the code" if hard else "one draw of the code, or the predicted class,"
-            parts.append(f"{what} reveals at most {self.max_information:g} bits about the groups")
-        return f"{'; and '.join(parts)}."
+    def _certificates(
+        self, model: Any, X: Any, s: Any, y: Any = None, theorem: str = "shortest", person: Any = None
+    ) -> dict[str, Certificate]:
+        """Certify the parts of a model that keep the limits, within labels if a limit is about them."""
+        labels = None if self.max_odds_disparity is None else y
+        proof = partial(certify, sensitive_features=s, y=labels, confidence=self.confidence, theorem=theorem)
+        released = {"code": lambda: (model, X), "class": lambda: (released_class(model, X),)}
+        return {part: proof(*released[part](), person=person) for part in self._promise(model).parts}
+
+    def _promise(self, model: Any) -> Promise:
+        """Return what is guaranteed of a model."""
+        usual = "class" if not hasattr(model, "code_probabilities") else "code" if model.is_hard else "both"
+        limits = self.max_disparity, self.max_information, self.max_odds_disparity, self.odds_label
+        return Promise(self.promise or usual, model.is_hard, *limits)
 
 
 def method_path(method: Any) -> str:
-    """Return the setting in which the models of a path differ: the limit that they are trained to, or gamma."""
-    return "limit" if "limit" in method.stacked_settings else "gamma"
+    """Return in what the models of a path differ: the limit that they are trained to, gamma, or the candidate."""
+    return next(name for name in ("limit", "gamma", "candidate") if name in method.stacked_settings)

@@ -16,6 +16,7 @@ from fairbits.certificate import Certificate, Release, certify
 from fairbits.certificate.released_code import check_certified_kind, fitted_code, system_uniforms
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.base import InvariantClassifier, softmax
+from fairbits.estimators.candidates import sensitive_keyword
 from fairbits.information import binary_entropy
 from fairbits.information.sampling import code_information
 from fairbits.settings import setting
@@ -46,7 +47,7 @@ class FittedCodeMixin(ClassifierMixin, BitsMixin):
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the most probable class of each row."""
         method, rows = self._inside(X, sensitive_features)
-        return method.predict(rows)
+        return method.predict(rows, **sensitive_keyword(method.predict, sensitive_features))
 
     def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the code of each row, what you may share: of a random code, one draw per person.  (n, bits) uint8"""
@@ -56,7 +57,7 @@ class FittedCodeMixin(ClassifierMixin, BitsMixin):
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the probability of each class; a certificate covers those of a hard code, **not** of a random one."""
         method, rows = self._inside(X, sensitive_features)
-        return method.predict_proba(rows)
+        return method.predict_proba(rows, **sensitive_keyword(method.predict_proba, sensitive_features))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
         """Return the accuracy of `predict`."""

@@ -11,6 +11,7 @@ from fairbits.certificate import Certificate
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators import CertifiedClassifier, FairCodeClassifier
 from fairbits.estimators.certified import method_path
+from fairbits.modelfile.manifest import ModelFileError
 from fairbits.modelfile.model_content import (
     ENCODERS,
     GroupsState,
@@ -91,6 +92,9 @@ class CertifiedState(State):
     kind: Literal["certified"]
     max_disparity: Share | None
     max_information: Share | None
+    max_odds_disparity: Share | None = None
+    odds_label: bool | Whole | float | str | None = None
+    promise: Literal["code", "class", "both"] | None = None  # these three are absent until version 0.2
     confidence: Share
     calibration_fraction: Share
     strengths: Annotated[tuple[Strength, ...], Field(min_length=1)] | None = Field(
@@ -104,9 +108,13 @@ class CertifiedState(State):
 
     @classmethod
     def of(cls, model: CertifiedClassifier) -> dict[str, Any]:
+        if isinstance(model.estimator, (list, tuple)):
+            problem = "A CertifiedClassifier of several candidates cannot be saved."
+            raise ModelFileError(problem, remedy="Save its estimator_, if it is a model of fairbits.")
+        chosen = describe(model.estimator_, SAVED)
         template = None if model.estimator is None else TemplateState.of(model.estimator)
         parts = {"strengths": model.path, "path": model.path_.to_dict("records"), "template": template}
-        return cls.parts_of(model, chosen=describe(model.estimator_, SAVED), **parts)
+        return cls.parts_of(model, chosen=chosen, **parts)
 
     def build(self, weights: Weights) -> CertifiedClassifier:
         chosen = self.chosen.build(weights)
@@ -114,11 +122,13 @@ class CertifiedState(State):
         whole = hasattr(method, "code_probabilities") and method.group_encoder_ is not None
         need(whole, f"a {type(method).__name__} without a code or groups cannot have been certified")
         self.check_certificate(method)
-        settings = ("max_disparity", "max_information", "confidence", "calibration_fraction")
+        limits = ("max_disparity", "max_information", "max_odds_disparity", "odds_label", "promise")
+        settings = (*limits, "confidence", "calibration_fraction")
         model = CertifiedClassifier(None if self.template is None else self.template.build(chosen), path=self.strengths)
         model.set_params(**{name: getattr(self, name) for name in settings})
         model.certificate_, model.estimator_, model.path_ = self.certificate, chosen, pd.DataFrame(self.path)
         model.classes_, model.n_features_in_ = method.classes_, chosen.n_features_in_
+        model.group_encoder_ = method.group_encoder_
         return model.set_output(transform=self.output)
 
     def check_certificate(self, method: Any) -> None:
@@ -128,10 +138,14 @@ class CertifiedState(State):
         need(isinstance(draws, int) and draws > 0, "the release of a certificate needs a number of draws")
         need(isinstance(eps, (int, float)) and 0 <= eps < 0.5, "the eps of a certificate's release is not in [0, 0.5)")
         need(isinstance(hard, bool), "'hard' in the release of a certificate is neither true nor false")
+        decides = release.get("decision", False)
+        need(decides is (self.promise == "class"), "the certificate is not about what the model guarantees")
+        need(any(b.label is None for b in self.certificate.bounds), "a certificate needs a bound among all rows")
+        if decides:
+            return
         proved, released = ("hard" if is_hard else "random" for is_hard in (hard, method.is_hard))
         differs = f"the certificate is about the {proved} code, and the model releases the {released} one"
         need(hard == method.is_hard, differs)
-        need(any(b.label is None for b in self.certificate.bounds), "a certificate needs a bound among all rows")
 
 
 class FileState(State):

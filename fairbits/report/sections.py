@@ -53,7 +53,7 @@ def opening(record: Record) -> Section:
     concerns = record["concerns"] if "concerns" in record else record["audit"].get("concerns") or []
     warnings = (f"Warning: {concern}" for concern in concerns)
     said = (wording.verdict(record), *([wording.price(record)] if fitted else []), *wording.adversaries(record))
-    said += (*wording.encoded_sensitive(record), *warnings)
+    said += (*wording.ratios(record), *wording.encoded_sensitive(record), *warnings)
     parts: dict[str, Any] = {"text": said, "numbers": _numbers(record), "facts": _facts(record)}
     return Section("verdict", wording.title(record), badge=badge, **parts)
 
@@ -62,8 +62,7 @@ def _numbers(record: Record) -> tuple[tuple[str, str], ...]:
     audit, asked, release = record["audit"], record.get("asked") or {}, TEXTS["release"][kind(record)]
     words = {name: text.format(release=release) for name, text in TEXTS["numbers"].items()}
     certificate, task = record.get("certificate") or audit.get("certificate"), audit.get("task") or {}
-    limits = ("max_disparity", "max_information")
-    found = [(f"{asked[name]:g}", words[name]) for name in limits if asked.get(name) is not None]
+    found = [(f"{asked[name]:g}", words[name]) for name in wording.LIMITS if asked.get(name) is not None]
     if certificate:
         what = words["estimate" if certificate.get("promise") else "bound"]
         found.append((at_most(certificate["total_variation"]), what))
@@ -117,7 +116,8 @@ def frontier(record: Record) -> Section:
     outcomes = [f" {texts[tested.get(point['strength'], 'untested')]}" if tested else "" for point in path]
     said = [texts["place"].format(**p, varied=known_as(varied), who=" (the chosen model)" * p["chosen"]) for p in path]
     places = tuple(map("".join, zip(said, outcomes, strict=True)))
-    slider, chosen_by = (places, start, texts["varied"][varied]), (texts["choice"],) if tested else ()
+    choice = "choice_class" if kind(record) == "class" else "choice"
+    slider, chosen_by = (places, start, texts["varied"][varied]), (texts[choice],) if tested else ()
     notes = (*chosen_by, _precision(record["audit"]), texts["estimate"])
     return section("frontier", {"varied": known_as(varied)}, slider=slider, charts=(chart,), notes=notes)
 
@@ -196,7 +196,8 @@ def guarantee(record: Record) -> Section:
     refused = () if record.get("certified", True) else (TEXTS["guarantee"]["refused"],)
     not_covered = tuple(line[:1].upper() + line[1:] for line in certificate["does_not_cover"])
     lists = (("Assumptions", tuple(wording.assumptions(record))), ("Not covered", not_covered))
-    return section("guarantee", text=(*refused, certificate["covers"]), lists=lists)
+    rates = (wording.rate_table(record["decision"]),) if record.get("decision") else ()
+    return section("guarantee", text=(*refused, certificate["covers"]), tables=rates, lists=lists)
 
 
 def data(record: Record) -> Section:

@@ -11,6 +11,7 @@ from fairbits.rounding import at_least, at_most, percent
 
 Record = dict[str, Any]
 
+LIMITS = ("max_disparity", "max_odds_disparity", "max_information")  # that can be asked for
 TEXTS = tomllib.loads((Path(__file__).parent / "texts.toml").read_text(encoding="utf-8"))
 
 
@@ -57,14 +58,20 @@ def known_as(name: str) -> str:
     return TEXTS["names"].get(name, name)
 
 
+def _release(record: Record) -> dict[str, Any]:
+    certificate = record.get("certificate") or record["audit"].get("certificate") or {}
+    return certificate.get("release") or {}
+
+
 def is_hard(record: Record) -> bool:
     """Return whether a person of this record always has the same code; if not, the code is drawn."""
-    certificate = record.get("certificate") or record["audit"].get("certificate") or {}
-    return bool((certificate.get("release") or {}).get("hard"))
+    return bool(_release(record).get("hard"))
 
 
 def kind(record: Record) -> str:
-    """Return which of two texts is about the code of this record: "hard" or "random"."""
+    """Return which text is about what this record releases: a "hard" or a "random" code, or the "class" alone."""
+    if _release(record).get("decision"):
+        return "class"
     return "hard" if is_hard(record) else "random"
 
 
@@ -109,8 +116,14 @@ def verdict(record: Record) -> str:
         return f"{start} {texts['uncertified']} {audit['unavailable'].get('certificate', 'there are no bounds.')}"
     disparity, release = at_most(certificate["total_variation"]), TEXTS["release"][kind(record)]
     if fitted and record["asked"]["gamma"] is None:
-        both = None not in (record["asked"]["max_disparity"], record["asked"]["max_information"])
-        words = {"leakage": at_most(certificate["information"], 4), "limits": "limits are" if both else "limit is"}
+        several = sum(record["asked"].get(name) is not None for name in LIMITS) > 1
+        words = {"leakage": at_most(certificate["information"], 4), "limits": "limits are" if several else "limit is"}
+        label, labelled = (
+            record["asked"].get("odds_label"),
+            [b for b in certificate["bounds"] if b["label"] is not None],
+        )
+        within = [b["total_variation"] for b in labelled if label in (None, str(b["label"]))]
+        words["within"] = texts["within"].format(within=at_most(max(within))) if within else ""
         return texts["certified"].format(**in_percent(certificate), **words, disparity=disparity)
     start, release = (texts["fixed"], release) if fitted else (start, certificate["release_words"])
     proved = texts["proved"].format(confidence=percent(certificate["confidence"]), release=release, disparity=disparity)
@@ -170,7 +183,8 @@ def encoded_sensitive(record: Record) -> list[str]:
 def summary(record: Record) -> str:
     """Return what `fairbits fit` prints at its end, for readers who have never heard of mutual information."""
     warnings = [f"Warning: {concern}" for concern in record["concerns"]]
-    outcome = [verdict(record), "", price(record), *adversaries(record), *encoded_sensitive(record), *warnings]
+    outcome = [verdict(record), "", price(record), *ratios(record), *adversaries(record), *encoded_sensitive(record)]
+    outcome += warnings
     groups = f"Groups: {listed(record['task']['group_sizes'], '; ')}."
     return "\n".join([*outcome, "", f"{title(record)}.", groups, *record["task"]["notes"]])
 
@@ -184,6 +198,31 @@ def bound_table(heading: str, certificate: dict[str, Any], *notes: str) -> Table
         rows.append((column, *limits, f"{sum(b['rows'].values()):,}", f"{min(b['rows'].values()):,}"))
     heading = f"{heading} ({percent(certificate['confidence'])} confidence)"
     return Table("bounds", heading, TEXTS["bounds"]["head"], tuple(rows), (*notes, certificate["covers"]))
+
+
+def rate_table(decision: dict[str, Any]) -> Table:
+    """Return how often every group gets a decision, with exact intervals, and the rates of errors if they are known."""
+    texts, rows = TEXTS["rates"], []
+    titles = {name: title for name, title in texts["head"].items() if name in decision["rates"][0]}
+    for rate in decision["rates"]:
+        cells = [str(rate[name]) for name in ("column", "group", "rows")]
+        for name in list(titles)[3:]:
+            shown = "-" if rate[name] is None else f"{rate[name]:.3f}"
+            cells.append(f"{shown} ({interval(rate[f'{name}_low'], rate[f'{name}_high'])})")
+        rows.append(tuple(cells))
+    heading = texts["title"].format(**in_percent(decision))
+    return Table("rates", heading, tuple(titles.values()), tuple(rows))
+
+
+def ratios(record: Record) -> list[str]:
+    """Say for every sensitive column of a certified decision how far apart the selection rates may be as a ratio."""
+    found = record.get("decision")
+    if not found:
+        return []
+    texts = TEXTS["rates"]
+    return [texts["ratio"].format(**found, **ratio, least=at_least(ratio["at_least"])) for ratio in found["ratios"]] + [
+        texts["law"].format(**in_percent(found))
+    ]
 
 
 def _score_table(record: Record) -> Table:
@@ -205,6 +244,7 @@ def model_card(record: Record) -> str:
     """Return the model card, Markdown."""
     task, certificate, method, made = (record[name] for name in ("task", "certificate", "method", "made"))
     calibration = (f"{b['column']}: {listed(b['rows'], '; ')}" for b in certificate["bounds"] if b["label"] is None)
+    decision = record.get("decision")
     method_words = TEXTS["card"][kind(record)].format(**method, version=made["fairbits"])
     data = f"{record['source']}; rows: {listed(task['rows'])}. Groups: {listed(task['group_sizes'], '; ')}."
     parts = {
@@ -212,6 +252,7 @@ def model_card(record: Record) -> str:
         "## Warnings": _bullets(record["concerns"]),
         "## What it does": " ".join([method_words, *map(escaped, encoded_sensitive(record))]),
         "## Accuracy and fairness": markdown(_score_table(record)),
+        "## Rates of the decision": "\n\n".join([markdown(rate_table(decision)), *ratios(record)]) if decision else "",
         "## Attacks": _bullets(adversaries(record)),
         "## Certificate": markdown(bound_table("Upper bounds from the calibration rows", certificate)),
         "Calibration rows per group:": _bullets(calibration),

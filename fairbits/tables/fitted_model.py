@@ -36,10 +36,13 @@ LEAST_KNOWN = 0.5  # share of the rows of known groups; with fewer the column is
 class Limit(NamedTuple):
     """The limits that a model is certified to, or else the bounds of its certificate, for so many draws per person."""
 
-    promised: bool  # guaranteed, and of the predicted class, too
+    promised: bool  # guaranteed
+    of: tuple[str, ...]  # what keeps them, one by one: code, class
     total_variation: dict[str, float]  # of every coded sensitive column
     information: float | None  # only if it is guaranteed
     draws: int
+    odds: float | None = None  # the limit within labels
+    odds_label: Any = None  # the only one; None: each
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,11 @@ class FittedModel:
     def is_hard(self) -> bool:
         """Whether a person always has the same code."""
         return bool(getattr(self.method, "is_hard", False))
+
+    @property
+    def decides(self) -> bool:
+        """Whether the class alone is certified, and not the code."""
+        return self.limit is not None and self.limit.of == ("class",)
 
     @property
     def features(self) -> dict[str, Feature]:
@@ -122,10 +130,15 @@ def open_model(path: Path) -> FittedModel:
 
 def _limit(certificate: dict[str, Any], asked: dict[str, Any]) -> Limit:
     bounds = {b["column"]: b["total_variation"] for b in certificate["bounds"] if b["label"] is None}
-    most, information, draws = asked["max_disparity"], asked["max_information"], int(certificate["release"]["draws"])
+    release, draws = certificate["release"], int(certificate["release"]["draws"])
     if certificate["promise"] is None:
-        return Limit(False, bounds, None, draws)
-    return Limit(True, {} if most is None else dict.fromkeys(bounds, float(most)), information, draws)
+        return Limit(False, ("class",) if release.get("decision") else ("code",), bounds, None, draws)
+    of, hard = asked.get("promise"), release.get("hard", False)
+    of = "class" if release.get("decision") else of or "both"
+    parts = ("code", "class") if of == "both" and not hard else ("class",) if of == "class" else ("code",)
+    limits = {} if (most := asked["max_disparity"]) is None else dict.fromkeys(bounds, float(most))
+    within = asked.get("max_odds_disparity"), asked.get("odds_label")
+    return Limit(True, parts, limits, asked["max_information"], draws, *within)
 
 
 class KnownGroups(NamedTuple):

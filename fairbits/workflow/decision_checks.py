@@ -11,12 +11,12 @@ from fairbits.certificate import Certificate, certify, group_rates
 from fairbits.certificate.decision_rates import smallest_ratio
 from fairbits.encoding.people import one_row_each
 from fairbits.errors import InputError
+from fairbits.report.wording import rate_table
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.table_file import TableFile
 from fairbits.tables.task import sensitive_groups, split_groups
 
 FEWEST_OF_A_GROUP = 10
-RATES = {"selected": "selected", "true_positive": "true positives", "false_positive": "false positives"}
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,10 @@ class CertifiedDecisions:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain lists, numbers and texts, ready for JSON."""
-        rates = None if self.rates is None else self.rates.replace({np.nan: None}).to_dict("records")
-        ratios = [asdict(ratio) for ratio in self.ratios]
-        return {**vars(self), "certificate": self.certificate.to_dict(), "rates": rates, "ratios": ratios}
+        proof, ratios = self.certificate, [asdict(ratio) for ratio in self.ratios]
+        rates = None if self.rates is None else plain_rates(self.rates)
+        known = {"certificate": proof.to_dict(), "confidence": proof.confidence, "rates": rates, "ratios": ratios}
+        return {**vars(self), **known}
 
     def __str__(self) -> str:
         proof, sure = self.certificate, f"{percent(self.certificate.confidence)} confidence"
@@ -65,23 +66,27 @@ class CertifiedDecisions:
                 f"{at_least(ratio.at_least, 4)} (these rows: {ratio.shown:.4f})"
             )
         if self.rates is not None:
-            lines += [
-                "",
-                f"Rates of {self.positive!r}, each with its own interval at {sure}:",
-                *_rate_table(self.rates),
-            ]
+            table = rate_table(self.to_dict())
+            shown = pd.DataFrame(table.rows, columns=table.head).to_string(index=False).splitlines()
+            lines += ["", f"{table.title}:", *(f"  {line}" for line in shown)]
         lines += ["", "Each number holds on its own. Not covered: " + "; ".join(proof.does_not_cover) + "."]
         return "\n".join([*lines, *self.notes])
 
 
-def _rate_table(rates: pd.DataFrame) -> list[str]:
-    """Return the lines of a table of rates, each with its interval."""
-    shown = rates[["column", "group", "rows"]].copy()
-    for name, title in RATES.items():
-        if name in rates:
-            values = rates[[name, f"{name}_low", f"{name}_high"]].to_numpy()
-            shown[title] = [f"{rate:.3f} ({at_least(low)} to {at_most(high)})" for rate, low, high in values]
-    return [f"  {line}" for line in shown.to_string(index=False).splitlines()]
+def plain_rates(rates: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return rates ready for JSON."""
+    return rates.replace({np.nan: None}).to_dict("records")
+
+
+def rates_and_ratios(
+    selected: np.ndarray, s: pd.DataFrame, truth: np.ndarray | None, confidence: float
+) -> tuple[pd.DataFrame, list[Ratio]]:
+    """Return the rates of all groups and crossings, and of every column the smallest ratio of selection rates.
+
+    `selected` says who got the decision, `truth` whose label is the favourable one; rows are independent.
+    """
+    rates = group_rates(selected, sensitive_features=s, y=truth, confidence=confidence)
+    return rates, [Ratio(str(column), *smallest_ratio(own)) for column, own in rates.groupby("column", sort=False)]
 
 
 def certify_decisions(
@@ -121,7 +126,7 @@ def certify_decisions(
     ]
     bounds = tuple(bound for certificate in certificates for bound in certificate.bounds)
     certificate = replace(certificates[0], bounds=bounds)
-    rates, ratios, wanted = None, [], positive
+    rates, ratios, wanted = None, list[Ratio](), positive
     if levels is None and (positive is not None or len(pd.unique(values)) == 2):
         wanted = positive if positive is not None else str(np.unique(values)[-1])
         selected = values.astype(str) == wanted
@@ -130,8 +135,7 @@ def certify_decisions(
         truth = None if y is None or wanted not in y.astype(str) else y.astype(str) == wanted
         one = one_row_each(who, len(s))  # so that the rows are independent
         truth = None if truth is None else truth[one]
-        rates = group_rates(selected[one], sensitive_features=s.iloc[one], y=truth, **options)
-        ratios = [Ratio(str(column), *smallest_ratio(own)) for column, own in rates.groupby("column", sort=False)]
+        rates, ratios = rates_and_ratios(selected[one], s.iloc[one], truth, confidence)
         notes += [] if who is None else ["Rates and ratios are of one row of each person, drawn at random."]
     return CertifiedDecisions(decision, wanted, certificate, rates, ratios, [*read.notes, *notes, *said])
 

@@ -10,8 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import torch
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -19,26 +17,25 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from fairbits.auditing.auditor import Audit
 from fairbits.auditing.code_leakage import column_leakage
-from fairbits.auditing.probes import score_intervals
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
-from fairbits.certificate.released_code import encode_rows, fitted_code
+from fairbits.certificate.released_code import certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.encoding.people import one_row_each
 from fairbits.encoding.recognition import RowSketch, row_hashes, table_fingerprint
 from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
-from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError, method_path
+from fairbits.estimators.certified import CertifiedClassifier, method_path
 from fairbits.estimators.codes import CollapsedCodeWarning
-from fairbits.estimators.diagnostics import held_out_scores
 from fairbits.estimators.fitting import watch_epochs
-from fairbits.estimators.optimal_front import optimal_front
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.information import total_variation
+from fairbits.estimators.promises import NotCertifiedError, released_class
 from fairbits.report.page import FORMAT
 from fairbits.settings import check_settings
 from fairbits.storage import versions
 from fairbits.tables.task import MERGE, Task
+from fairbits.workflow.comparisons import Scored, alternatives, estimated_front
+from fairbits.workflow.decision_checks import plain_rates, rates_and_ratios
 from fairbits.workflow.option_words import audit_in_words, worded
 
 SEED = 0  # of the order of models; the draws of a random code never have one
@@ -46,10 +43,6 @@ GAMMAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # to compare a fixed one with
 RANDOM_CODE = {"code_size": 12, "max_epochs": 40}  # unless the user says otherwise
 STEPS = ("training", "references", "audit", "front")
 OnStep = Callable[[int, int, str, float], None]  # (steps done, all steps, name of this one, share of it that is done)
-OWN = "fairbits"  # the name of every model of the path
-FRONT = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)  # limits at which the optimum is estimated
-FRONT_ROWS = 20_000
-COARSE: dict[str, Any] = {"bins": 16, "starts": 1}  # of the optimum: a few seconds instead of a minute
 SCORE_BINS = 20
 PIECE = 50_000  # rows
 
@@ -60,6 +53,9 @@ class FitOptions:
 
     max_disparity: float | None = None
     max_information: float | None = None
+    max_odds_disparity: float | None = None
+    odds_label: str | None = None  # as a text
+    promise: str | None = None  # code, class or both; None: what suits the method
     gamma: float | None = None
     code_size: int | None = None  # None: what suits the method
     confidence: float = 0.95
@@ -67,11 +63,18 @@ class FitOptions:
     encode_sensitive: bool = False
 
     def __post_init__(self) -> None:
-        limits = self.max_disparity is not None or self.max_information is not None
+        limits = any(limit is not None for limit in (self.max_disparity, self.max_information, self.max_odds_disparity))
         if limits == (self.gamma is not None):
-            raise InputError("Pass limits (--max-disparity, --max-information) or a --gamma: one of the two.")
-        if self.encode_sensitive and not limits:
-            raise InputError("--encode-sensitive needs a limit.", remedy="Leave --gamma out.")
+            which = "--max-disparity, --max-information, --max-odds-disparity"
+            raise InputError(f"Pass limits ({which}) or a --gamma: one of the two.")
+        for name, needs in (
+            ("--encode-sensitive", self.encode_sensitive),
+            ("--promise class", self.promise == "class"),
+        ):
+            if needs and not limits:
+                raise InputError(f"{name} needs a limit.", remedy="Leave --gamma out.")
+        if self.odds_label is not None and self.max_odds_disparity is None:
+            raise InputError("--odds-label needs a limit.", remedy="Pass --max-odds-disparity.")
 
     def pipeline(self, groups: str) -> Pipeline:
         """Return the encoder and the method, not fitted."""
@@ -80,21 +83,14 @@ class FitOptions:
             code = BinaryMIClassifier(groups=groups, gamma=self.gamma, **(RANDOM_CODE | asked))
             model = Pipeline([("table", TableEncoder()), ("code", code)])
         else:
-            model = FairCodeClassifier(encode_sensitive=self.encode_sensitive, groups=groups).pipeline()
-            model[-1].set_params(**asked, measure="information" if self.max_disparity is None else "disparity")
+            overall = self.max_disparity is not None or self.max_information is not None
+            model = FairCodeClassifier(
+                encode_sensitive=self.encode_sensitive, condition_on_label=not overall, groups=groups
+            ).pipeline()
+            information = self.max_disparity is None and overall
+            model[-1].set_params(**asked, measure="information" if information else "disparity")
         check_settings(model[-1])
         return model
-
-
-@dataclass(frozen=True)
-class Scored:
-    """A model's name, its limit or gamma if it has one, and its scores on the test rows."""
-
-    name: str
-    value: float | None
-    scores: dict[str, float]  # "disparity" is the largest of any decision made from the code, or from a score
-    intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; on a path only the chosen model has them
-    chosen: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +99,7 @@ class Chosen:
 
     model: Pipeline
     certificate: Certificate
+    released: Any  # what is audited: the model, or a certified classifier that promises the class alone
     refusal: str | None  # why the limits could not be certified
     path: list[Pipeline]  # that the model is from
     tested: list[dict[str, Any]]  # the models whose limits were tested, in order, up to the first failure
@@ -172,9 +169,9 @@ def fit_task(
         with step("audit"):
             X, y, s = task.part(test)
             compared: dict[str, Any] = {"unmitigated": plain, "confidence": options.confidence}
-            found, audited = audit_in_words(chosen.model, X, y, sensitive_features=s, **compared)
+            found, audited = audit_in_words(chosen.released, X, y, sensitive_features=s, **compared)
             references = {"unprotected": plain, "logistic regression": linear, "constant": constant}
-            scored = alternatives(chosen.model, chosen.path, references, found, (X, y, s))
+            scored = alternatives(chosen, references, found, (X, y, s))
         with step("front"):
             unseen, _, s = task.part(np.concatenate([held, test]))  # by the encoder
             front = estimated_front(encoder, unseen, s, chosen.model[-1].group_encoder_)
@@ -210,25 +207,33 @@ def _fit_limits(
     task: Task, method: Pipeline, train: np.ndarray, held: np.ndarray, options: FitOptions, path: Sequence[float] | None
 ) -> Chosen:
     """Keep the best model that the calibration rows certify, or the safest one, uncertified."""
+    label = {str(value): value for value in np.unique(task.y).tolist()}
+    if options.odds_label is not None and options.odds_label not in label:
+        problem = f"is not among the labels {', '.join(label)}."
+        raise InputError(problem, argument="odds_label", value=options.odds_label)
     model = CertifiedClassifier(
         method,
+        promise=options.promise,
         max_disparity=options.max_disparity,
         max_information=options.max_information,
+        max_odds_disparity=options.max_odds_disparity,
+        odds_label=None if options.odds_label is None else label[options.odds_label],
         confidence=options.confidence,
         path=path,
         random_state=SEED,
     )
-    rows = np.concatenate([train, held])
+    rows, refusal = np.concatenate([train, held]), None
     X, y, s = task.part(rows)
     try:
         calibration = np.arange(len(train), len(rows))
         model.fit(X, y, sensitive_features=s, person=task.people(rows), calibration=calibration)
-        best, certificate, refusal = model.estimator_, model.certificate_, None
     except NotCertifiedError as error:
-        best, refusal = model.candidates_[0], worded(error)
-        certificate = _certified(task, best, held, options)
+        refusal, best = worded(error), model.candidates_[0]
+        model.estimator_, model.classes_, model.group_encoder_ = best, best[-1].classes_, best[-1].group_encoder_
+        model.certificate_ = _certified(task, best, held, options)
+    released = model if options.promise == "class" else model.estimator_
     tested = model.path_.astype(object).where(model.path_.notna(), None).to_dict("records")
-    return Chosen(best, certificate, refusal, model.candidates_, tested)
+    return Chosen(model.estimator_, model.certificate_, released, refusal, model.candidates_, tested)
 
 
 def _fit_gamma(
@@ -243,72 +248,16 @@ def _fit_gamma(
     for concern in models[place].concerns(Z, y, s):
         warnings.warn(concern, stacklevel=2)
     path = [Pipeline([method.steps[0], ("code", model)]) for model in models]
-    return Chosen(path[place], _certified(task, path[place], held, options), None, path, [])
+    return Chosen(path[place], _certified(task, path[place], held, options), path[place], None, path, [])
 
 
 def _certified(task: Task, model: Pipeline, held: np.ndarray, options: FitOptions) -> Certificate:
-    X, _, s = task.part(held)
-    return certify(model, X, sensitive_features=s, confidence=options.confidence, person=task.people(held))
-
-
-def alternatives(
-    model: Pipeline, path: list[Pipeline], references: dict[str, Pipeline], found: Audit, test: tuple[Any, Any, Any]
-) -> list[Scored]:
-    """Score the models of a path, which share their encoder, and references; the audit has scored the chosen model."""
-    X, y, s = test
-    method, rows = fitted_code(model, X, s)
-    groups, varied, scored = method.group_encoder_.transform(s), method_path(method), []
-    for code in (one[-1] for one in path):
-        chosen = code is method
-        scores = found.task or {} if chosen else held_out_scores(code, rows, y, groups)
-        theta = torch.from_numpy(code.code_probabilities(rows))
-        apart = max(float(total_variation(theta, torch.from_numpy(column))) for column in groups.T)
-        known = found.intervals if chosen else {}
-        scored.append(Scored(OWN, getattr(code, varied), {**scores, "disparity": apart}, known, chosen))
-    for name, reference in references.items():
-        last, seen = fitted_code(reference, X, s)
-        probabilities = last.predict_proba(seen)
-        scores = held_out_scores(last, seen, y, groups) | {"disparity": threshold_disparity(probabilities, groups)}
-        known = score_intervals(probabilities, np.searchsorted(last.classes_, y), found.confidence)
-        scored.append(Scored(name, None, scores, known))
-    return scored
-
-
-def threshold_disparity(probabilities: np.ndarray, groups: np.ndarray) -> float:
-    """Return by how much two groups differ most in how often a probability is above a threshold, for any threshold.
-
-    Probabilities are (n, classes), groups (n, columns) numbers.
-
-    >>> threshold_disparity(np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]]), np.array([[0], [1], [1], [1]]))
-    1.0
-    """
-    most = 0.0
-    for score in probabilities.T:
-        thresholds = np.unique(score)
-        for column in groups.T:
-            own = (np.sort(score[column == group]) for group in np.unique(column))
-            below = np.stack([np.searchsorted(scores, thresholds, side="right") / len(scores) for scores in own])
-            most = max(most, float(np.ptp(below, axis=0).max()))
-    return most
-
-
-def estimated_front(encoder: PosteriorEncoder, X: Any, s: Any, groups: GroupEncoder) -> list[dict[str, float]]:
-    """Estimate the best accuracy and AUC within limits of the disparity, from rows that the encoder has not seen.
-
-    Of several sensitive columns, each on its own, the one that costs most counts: no representation does better.
-    """
-    X, s = X[:FRONT_ROWS], s[:FRONT_ROWS]  # in random order
-    features = encode_rows([("posterior", encoder)], X, s)
-    label, fronts = encoder.label_probabilities(features), []
-    for place, (names, number) in enumerate(zip(groups.names_, groups.transform(s).T, strict=True)):
-        if encoder.encode_sensitive:
-            group = np.eye(len(names))[number]
-        else:
-            group = encoder.posterior(features, column=place).sum(1)
-        fronts.append(optimal_front(label, group[:, group.any(0)], FRONT, **COARSE))
-    binding = (min((front.iloc[i] for front in fronts), key=lambda row: row.information) for i in range(len(FRONT)))
-    found = pd.DataFrame(binding).rename(columns={"total_variation": "disparity"})[["disparity", "accuracy", "auc"]]
-    return found.cummax().drop_duplicates().to_dict("records")  # what is within one limit is within every larger one
+    """Return what the calibration rows prove about what a model releases."""
+    X, y, s = task.part(held)
+    labels = None if options.max_odds_disparity is None else y
+    known: dict[str, Any] = {"sensitive_features": s, "y": labels, "person": task.people(held)}
+    source = (released_class(*fitted_code(model, X, s)),) if options.promise == "class" else (model, X)
+    return certify(*source, **known, confidence=options.confidence)
 
 
 def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> dict[str, Any]:
@@ -335,6 +284,14 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
         for name, number in numbers.items()
         for i, group in enumerate(groups[name].names_[0])
     ]
+    decision = None
+    if certified_decision(fit.released):
+        positive = fit.asked["odds_label"] or str(method.classes_[-1])
+        selected, truth = (values.astype(str) == positive for values in (method.predict(Z), y))
+        rates, ratios = rates_and_ratios(selected, s, truth, fit.asked["confidence"])
+        shown = {"rates": plain_rates(rates[rates.rows >= fewest_shown]), "ratios": [asdict(ratio) for ratio in ratios]}
+        decision = {"positive": positive, "confidence": fit.asked["confidence"], "rows": len(y), **shown}
+        bits = []  # nobody receives them
     # What recognises the table, or many of its rows, if they come back to certify the fit; it recognises no single row.
     pieces = (task.part(np.arange(i, min(i + PIECE, len(task.y)))) for i in range(0, len(task.y), PIECE))
     hashes = np.concatenate([row_hashes(encoder.own_columns(fitted_code(fit.model, X, s)[1])) for X, _, s in pieces])
@@ -368,6 +325,7 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
         "audit": fit.audit.to_dict(),
         "alternatives": [asdict(scored) for scored in fit.alternatives],
         "tested": fit.tested,
+        "decision": decision,
         "bits": bits,
         "scores_by_group": [found for found in counts if sum(found["counts"]) >= fewest_shown],
         "history": method.history_,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.certificate import CertificateMonitor, TrainingRowsWarning
+from fairbits.certificate.certification import check_fresh
 from fairbits.errors import InputError
 from fairbits.tables.table_file import TableFile
 from fairbits.tables.task import split_groups
@@ -35,9 +36,9 @@ def promised_limit(model: Any) -> float:
 def add_codes(
     monitor: CertificateMonitor, *, model: Any, table: TableFile, person: Sequence[str] = (), batch: str
 ) -> list[str]:
-    """Add the codes of a table's rows, which must not have been used in the fit of the model; return notes."""
+    """Add what a model releases about a table's rows, which must not have been used in its fit; return notes."""
     from fairbits.workflow.table_audit import people_of
-    from fairbits.workflow.table_checks import new_rows  # loads torch
+    from fairbits.workflow.table_checks import new_rows, released_rows  # loads torch
 
     new = new_rows(model, table)
     with warnings.catch_warnings():
@@ -47,7 +48,9 @@ def add_codes(
                 raise TrainingRowsWarning("It is the table of the fit.")
             _check_unchanged(table)
             who = people_of(table, person, new.known)
-            monitor.add(model.method, new.X, sensitive_features=new.s, person=who, batch=batch)
+            check_fresh(model.method, new.X)
+            source = (released_rows(model, new.X),) if model.decides else (model.method, new.X)
+            monitor.add(*source, sensitive_features=new.s, person=who, batch=batch)
         except TrainingRowsWarning:
             raise UsedRowsError(f"{table.path}: {WORDS['watching']['not fresh']}") from None
     return new.notes

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,12 @@ from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
 from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.group_sums import MAX_BITS
-from fairbits.certificate.released_code import binary_digits
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.people import one_row_each
 from fairbits.encoding.recognition import RowSketch, row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning
+from fairbits.estimators import CertifiedClassifier
+from fairbits.estimators.promises import released_class
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
@@ -63,6 +65,7 @@ class Compared:
     said: float  # the earlier limit
     at_least: float
     at_most: float
+    label: Any = None  # among people with it; None: among all
 
     @property
     def contradicted(self) -> bool:
@@ -72,7 +75,8 @@ class Compared:
         quantity = f"{'leakage in bits' if self.what == 'information' else 'disparity'} of the {self.of}"
         bounds = at_least(self.at_least, 4), at_most(self.at_most, 4)
         numbers = " ".join(f"{number:>11}" for number in (f"{self.said:.4f}", *bounds))
-        return f"  {f'{self.column}: {quantity}':<40} {numbers}{' <- contradicted' if self.contradicted else ''}"
+        about = self.column if self.label is None else f"{self.column}, label {self.label}"
+        return f"  {f'{about}: {quantity}':<48} {numbers}{' <- contradicted' if self.contradicted else ''}"
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,10 @@ class Recertified:
             "confidence": f"{percent(proof.confidence)} confidence",
         }
         said = {name: text.format(**known) for name, text in WORDS["verdicts"].items()}
-        header = f"  {'':<40} {'limit':>11} {'lower bound':>11} {'upper bound':>11}"
+        header = f"  {'':<48} {'limit':>11} {'lower bound':>11} {'upper bound':>11}"
         table = ["", header, *map(str, self.compared), said["compared"]] if self.compared else []
-        return "\n".join([said["numbers"], "", said[self.verdict], *table, *[""] * bool(self.notes), *self.notes])
+        numbers = said["numbers_class" if proof.release.get("decision") else "numbers"]
+        return "\n".join([numbers, "", said[self.verdict], *table, *[""] * bool(self.notes), *self.notes])
 
 
 def recertify(
@@ -117,14 +122,19 @@ def recertify(
     draws: int = 1,
     person: Sequence[str] = (),
     beside: Sequence[FittedModel] = (),
+    label: str | None = None,
 ) -> Recertified:
-    """Certify the code of a model on the rows of a table, which must not have been used in its fit.
+    """Certify what a model releases on the rows of a table, which must not have been used in its fit.
 
-    `beside` are other models whose codes of the same people the recipient has as well.
+    `beside` are other models whose codes of the same people the recipient has as well. `label` is the column of the
+    labels, for a limit within them; by default the one of the fit.
     """
     for one in (model, *beside):
         one.need_code()
+    if model.decides and (beside or draws > 1):
+        raise InputError("The class alone of this model is certified.", remedy="Leave --beside and --draws out.")
     new, limit = [new_rows(one, table) for one in (model, *beside)], model.limit
+    new, labels = _labelled(model, table, new, label)
     own, promised = new[0], limit is not None and limit.promised
     if any(not np.array_equal(other.known, own.known) for other in new):
         raise InputError("The models know the groups of different rows.", remedy="Use rows of groups that both know.")
@@ -135,50 +145,80 @@ def recertify(
             check_fresh(one.method, rows.X)
         if any(rows.fitted for rows in new) or any(issubclass(w.category, TrainingRowsWarning) for w in caught):
             return Recertified(None, NOT_FRESH, [], promised, len(own.X), own.notes)
-        coded, *others = (
-            CodedRows(one.method.code_probabilities(rows.X).astype(np.float64), one.groups, hard=one.is_hard)
-            for one, rows in zip((model, *beside), new, strict=True)
-        )
+        coded, *others = (released_rows(one, rows.X) for one, rows in zip((model, *beside), new, strict=True))
         known: dict[str, Any] = {"confidence": confidence, "draws": draws, "person": who, "beside": others}
-        certificate = certify(coded, sensitive_features=own.s, **known)
+        certificate = certify(coded, sensitive_features=own.s, y=labels, **known)
     notes = [worded(w.message) for w in caught if isinstance(w.message, InputWarning)]
     compared = []
     if not beside and limit is not None and limit.draws == draws:
-        compared = _compare(model, limit, own, coded.theta, certificate, who)
+        compared = _compare(model, limit, own, labels, coded, certificate, who)
     return Recertified(certificate, _verdict(compared), compared, promised, len(own.X), [*own.notes, *notes])
+
+
+def _labelled(
+    model: FittedModel, table: TableFile, new: list[NewRows], name: str | None
+) -> tuple[list[NewRows], np.ndarray | None]:
+    """Return the rows with a label, and their labels, where the model has a limit within labels."""
+    if model.limit is None or model.limit.odds is None:
+        if name is not None:
+            problem = f"The model in {model.folder} has no limit within labels."
+            raise InputError(problem, remedy="Leave --label out; it is for --decision, or a model that has one.")
+        return new, None
+    name = name or (model.record or {}).get("task", {}).get("label")
+    if name is None or name not in table.names:
+        problem = f"The model is certified within labels, and {table.path} has no column {name or 'of labels'}."
+        raise InputError(problem, remedy="Name the label with --label.")
+    labels = label_column(model, table, name)
+    has, found = labels.notna().to_numpy(), []
+    for rows in new:
+        own = has[rows.known]
+        known = {"X": rows.X[own], "s": rows.s[own].reset_index(drop=True), "known": rows.known & has}
+        found.append(rows._replace(**known))
+    return found, labels[found[0].known].to_numpy(model.method.classes_.dtype)
 
 
 def _compare(
     model: FittedModel,
     limit: Limit,
     new: NewRows,
-    theta: np.ndarray,
+    labels: np.ndarray | None,
+    coded: CodedRows,
     certificate: Certificate,
     who: pd.DataFrame | None,
 ) -> list[Compared]:
     """Compare every earlier limit with what the new rows prove; all lower bounds hold together at the confidence."""
-    method = model.method
-    things = [("code", theta, _searched(model, theta, limit.draws), certificate)]
-    if limit.promised and not model.is_hard:  # the class of a hard code is a function of it
-        classes = method.classes_
-        digits = binary_digits(np.searchsorted(classes, method.predict(new.X)), len(classes))
-        coded = CodedRows(digits, model.groups, hard=True)
-        answer = certify(coded, sensitive_features=new.s, confidence=certificate.confidence, person=who)
-        things.append(("class", digits, Release(), answer))
+    release = Release() if model.decides else _searched(model, coded.theta, limit.draws)
+    things = [(limit.of[0], coded.theta, release, certificate)]
+    if len(limit.of) > 1:
+        decided = released_class(model.method, new.X)
+        known: dict[str, Any] = {"confidence": certificate.confidence, "person": who, "y": labels}
+        things.append(("class", decided.theta, Release(), certify(decided, sensitive_features=new.s, **known)))
+    within = [] if labels is None else np.unique(labels).tolist()
+    within = [one for one in within if limit.odds_label is None or str(one) == str(limit.odds_label)]
     titles, numbers = model.groups.titles_, model.groups.transform(new.s)
-    kinds = bool(limit.total_variation) + (limit.information is not None)
+    kinds = bool(limit.total_variation) + (limit.information is not None) + len(within)
     delta = (1 - certificate.confidence) / max(len(things) * len(titles) * kinds, 1)
-    found, rows = [], one_row_each(who, len(theta))
+    found, rows = [], one_row_each(who, len(coded.theta))
     for of, law, release, bounds in things:
         for title, names, column in zip(titles, model.groups.names_, numbers.T, strict=True):
-            below = proved_gap(law[rows], column[rows], len(names), delta, release=release)
-            above = next(b for b in bounds.bounds if b.column == title)
-            limits = {"total_variation": limit.total_variation.get(title), "information": limit.information}
-            for what, said in limits.items():
-                if said is not None:
-                    name = "disparity" if what == "total_variation" else what
-                    found.append(Compared(title, of, name, said, getattr(below, what), getattr(above, what)))
+            for label in [None, *within]:
+                own = rows if label is None else rows[labels[rows] == label]  # type: ignore[index]
+                below = proved_gap(law[own], column[own], len(names), delta, release=release)
+                above = next(b for b in bounds.bounds if (b.column, b.label) == (title, label))
+                limits = {"total_variation": limit.total_variation.get(title), "information": limit.information}
+                for what, said in (limits if label is None else {"total_variation": limit.odds}).items():
+                    if said is not None:
+                        name = "disparity" if what == "total_variation" else what
+                        ends = getattr(below, what), getattr(above, what)
+                        found.append(Compared(title, of, name, said, *ends, label))
     return found
+
+
+def released_rows(model: FittedModel, X: np.ndarray) -> CodedRows:
+    """Return what a model releases about rows."""
+    if model.decides:
+        return released_class(model.method, X)
+    return CodedRows(model.method.code_probabilities(X).astype(np.float64), model.groups, hard=model.is_hard)
 
 
 def _searched(model: FittedModel, theta: np.ndarray, draws: int) -> Release:
@@ -196,6 +236,18 @@ def _verdict(compared: list[Compared]) -> str:
     return CONFIRMED if all(c.at_most <= c.said for c in compared) else NOT_CONTRADICTED
 
 
+def label_column(model: FittedModel, table: TableFile, label: str) -> pd.Series:
+    """Return the classes of the rows, missing where there is none."""
+    table.check_columns([label])
+    classes = {text_of(c): c for c in model.method.classes_.tolist()}
+    texts = table.read([label]).frame[label].astype(object).map(text_of, na_action="ignore")
+    wrong = texts[texts.notna() & ~texts.isin(classes)]
+    if len(wrong):
+        found = f"The label {label!r} is {wrong.iloc[0][:40]!r} in a row of {table.path}"
+        raise InputError(f"{found}; the model knows {', '.join(classes)}.")
+    return texts.map(classes)
+
+
 def audit_model(
     model: FittedModel, table: TableFile, *, label: str | None = None, person: Sequence[str] = (), **options: Any
 ) -> tuple[list[Audit], list[str]]:
@@ -208,21 +260,19 @@ def audit_model(
         return [], [*new.notes, WORDS["audits"]["not_fresh"]]
     X, y, s, who = new.X, None, new.s, people_of(table, person, new.known)
     if label is not None:
-        labels = _labels(model, table, label)[new.known]
+        labels = label_column(model, table, label)[new.known]
         has = labels.notna().to_numpy()
         X, y, s = X[has], labels[has].to_numpy(model.method.classes_.dtype), s[has]
         who = None if who is None else who[has]
-    found, _ = audit_in_words(model.method, X, y, sensitive_features=s, person=who, **options)
+    found, _ = audit_in_words(_released(model), X, y, sensitive_features=s, person=who, **options)
     return [found], new.notes
 
 
-def _labels(model: FittedModel, table: TableFile, label: str) -> pd.Series:
-    """Return the classes of the rows, missing where there is none."""
-    table.check_columns([label])
-    classes = {text_of(c): c for c in model.method.classes_.tolist()}
-    texts = table.read([label]).frame[label].astype(object).map(text_of, na_action="ignore")
-    wrong = texts[texts.notna() & ~texts.isin(classes)]
-    if len(wrong):
-        found = f"The label {label!r} is {wrong.iloc[0][:40]!r} in a row of {table.path}"
-        raise InputError(f"{found}; the model knows {', '.join(classes)}.")
-    return texts.map(classes)
+def _released(model: FittedModel) -> Any:
+    """Return what is audited: the method, or a classifier of which the class alone is certified."""
+    if not model.decides:
+        return model.method
+    decider: Any = CertifiedClassifier(promise="class")
+    decider.certificate_ = SimpleNamespace(release={"decision": True})
+    decider.estimator_, decider.classes_, decider.group_encoder_ = model.method, model.method.classes_, model.groups
+    return decider

@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from fairbits.encoding import GroupEncoder
-from fairbits.estimators.certified import CertifiedClassifier, NotCertifiedError
+from fairbits.estimators.certified import CertifiedClassifier
+from fairbits.estimators.promises import NotCertifiedError
 
 LIMIT = 0.2
 MODELS = 20

@@ -237,7 +237,7 @@ def test_people_and_levels_on_the_command_line(decisions, fairbits):
         (["d.csv", "--decision", "approved", "--sensitive", "approved"], "different columns"),
         (["d.csv", "--decision", "nothing", "--sensitive", "sex"], "nothing"),
         (["d.csv", "--decision", "approved", "--sensitive", "sex", "--positive", "maybe"], "No row has the decision"),
-        (["m", "d.csv", "--label", "repaid"], "are for --decision"),
+        (["m", "d.csv", "--positive", "yes"], "are for --decision"),
         (["absent.csv", "--decision", "approved", "--sensitive", "sex"], "absent.csv"),
     ],
 )

@@ -118,6 +118,12 @@ def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, c
         (["--label", "payed", "--sensitive", "sex"], "did you mean 'paid'?"),
         ([*NAMED, "--gamma", 0.1, "--max-disparity", 0.1], "one of the two"),
         ([*NAMED, "--gamma", 0.1, "--encode-sensitive"], "--encode-sensitive needs a limit. Leave --gamma out."),
+        ([*NAMED, "--gamma", 0.1, "--promise", "class"], "--promise class needs a limit. Leave --gamma out."),
+        ([*NAMED, "--odds-label", "yes"], "--odds-label needs a limit. Pass --max-odds-disparity."),
+        (
+            [*NAMED, "--max-odds-disparity", 0.1, "--odds-label", "maybe"],
+            "--odds-label maybe is not among the labels no, yes.",
+        ),
         ([*NAMED, "--code-size", 12], "--code-size 12 must be a whole number at least 1 and at most 10"),
         ([*NAMED, "--encoding", "klingon"], "--encoding klingon is unknown"),
     ],

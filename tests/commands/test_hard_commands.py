@@ -71,6 +71,10 @@ def test_predictions_are_functions_of_the_code_and_covered(place, fairbits):
     assert record == {"output": "q.csv", "rows": 300, "covered": True, "notes": []}
 
 
+def test_labels_are_for_limits_within_them(place, fairbits):
+    assert "has no limit within labels. Leave --label out" in fairbits("certify", "m", "new.csv", "--label", "paid").err
+
+
 def test_a_model_that_could_not_be_certified_says_so(place, fairbits):
     record = json.loads((place / "m" / "audit.json").read_text()) | {"certified": False}
     write_record(place / "m", record)
@@ -152,3 +156,58 @@ def test_kept_cells_are_made_harmless_on_request(place, fairbits, command):
         assert set(written.note) == {note}
         assert set(written.change) == {-5}
         assert written.grade.tolist() == table.grade.tolist()
+
+
+def test_a_model_that_promises_its_class_writes_nothing_else(tmp_path, monkeypatch, fairbits):
+    limits = ["--max-disparity", "0.9", "--max-odds-disparity", "0.95", "--odds-label", "yes", "--promise", "class"]
+    population(600, 0).to_csv(tmp_path / "pay.csv", index=False)
+    population(300, 7).to_csv(tmp_path / "new.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    named = ["--label", "paid", "--sensitive", "sex", "--epochs", "2", "--code-size", "3", *limits]
+    ended = fairbits("fit", "pay.csv", *named, "-o", "m")
+    assert ended.code == 0, ended.err
+    record = json.loads((tmp_path / "m" / "audit.json").read_text())
+    assert record["certificate"]["release"]["decision"]
+    promise = record["certificate"]["promise"]
+    assert "the rates of the decision differ between two groups by at most 0.9, in the population that" in promise
+    assert "among people with label yes, the rates of the decision differ between two groups by at most 0.95" in promise
+    (ratio,) = record["decision"]["ratios"]
+    rates = pd.DataFrame(record["decision"]["rates"]).set_index("group")
+    assert rates.rows.sum() == record["task"]["rows"]["test"]
+    assert ratio["shown"] == pytest.approx(rates.selected.min() / rates.selected.max())
+    assert ratio["at_least"] <= ratio["shown"]
+    assert (rates.true_positive_low <= rates.true_positive).all()
+    card, page = (" ".join((tmp_path / "m" / f).read_text("utf-8").split()) for f in ("model_card.md", "report.html"))
+    for text in (" ".join(ended.out.split()), card, page.replace("&#39;", "'")):
+        assert "by at most 0.95" in text
+        assert "the smallest ratio of two groups' rates of 'yes' is at least" in text
+    for text in (card, page):
+        assert f"{rates.selected['F']:.3f} (" in text
+    for command in ("transform", "predict"):
+        told = fairbits(command, "m", "new.csv", "-o", f"{command}.csv")
+        assert told.code == 0, told.err
+        assert "300 decisions written" in told.out
+        assert "this model was fitted to guarantee the class alone" in told.out
+        assert "--again is for random codes" in fairbits(command, "m", "new.csv", "--again").err
+    decided = pd.read_csv("transform.csv")
+    pd.testing.assert_frame_equal(decided, pd.read_csv("predict.csv"))
+    people = population(300, 7)
+    model = library.load("m/model")
+    rows = people.assign(day=pd.to_datetime(people.day))[["grade", "height", "job", "day"]]
+    assert decided.prediction.tolist() == model.predict(rows).tolist()
+    found = json.loads(fairbits("certify", "m", "new.csv", "--json").out)
+    assert [(c["of"], c["label"], c["said"]) for c in found["compared"]] == [
+        ("class", None, 0.9),
+        ("class", "yes", 0.95),
+    ]
+    proof = library.certify(decided.prediction, sensitive_features=people.sex, y=people.paid)
+    assert [c["at_most"] for c in found["compared"]] == [proof.total_variation, proof.bounds[2].total_variation]
+    (audited,) = json.loads(fairbits("audit", "new.csv", "--model", "m", "--json").out)["audits"]
+    assert {probe["view"] for probe in audited["probes"]} == {"decision"}
+    assert audited["certificate"]["total_variation"] == proof.total_variation
+    watched = fairbits("watch", "m", "new.csv", "--state", "w.json", "--json")
+    assert watched.code == 0, watched.err
+    monitor = library.CertificateMonitor(0.9).add(decided.prediction, sensitive_features=people.sex)
+    assert json.loads(watched.out)["at_most"] == pytest.approx(monitor.at_most)
+    people.drop(columns="paid").to_csv("unlabelled.csv", index=False)
+    assert "Name the label with --label." in fairbits("certify", "m", "unlabelled.csv").err

@@ -11,7 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from fairbits import BinaryMIClassifier, certify
 from fairbits.certificate import TrainingRowsWarning
 from fairbits.estimators import CollapsedCodeWarning
-from fairbits.estimators.certified import SAMPLES, CertifiedClassifier, NotCertifiedError
+from fairbits.estimators.certified import SAMPLES, CertifiedClassifier
+from fairbits.estimators.promises import NotCertifiedError
 
 
 def table(n=12_000, seed=0):

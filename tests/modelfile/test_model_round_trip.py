@@ -12,19 +12,26 @@ import torch
 from battery import CODES, ESTIMATORS, problem, quick
 from model_zoo import certified, certified_fair_code, fair_code, images, mixed_table, pipeline, posterior_pipeline
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import fairbits
 from fairbits import (
     BinaryBernoulliClassifier,
     BinaryMIClassifier,
+    CertifiedClassifier,
     DebiasedBernoulliClassifier,
     ExactCodeClassifier,
     FairCodeClassifier,
+    InputError,
+    ModelFileError,
     TableEncoder,
     VanillaClassifier,
     VFAEClassifier,
+    certify,
+    save,
 )
 from fairbits.auditing import probes
 from fairbits.certificate import TrainingRowsWarning
@@ -271,7 +278,7 @@ def test_a_certified_classifier(tmp_path):
     pd.testing.assert_frame_equal(loaded.path_, model.path_)
     same_answers(model, loaded, table)
     assert_same(model.estimator_[-1], loaded.estimator_[-1], model.estimator_[0].transform(table))
-    assert vars(loaded).keys() == vars(model).keys() - {"candidates_"}  # the kept model alone is handed on
+    assert vars(loaded).keys() == vars(model).keys() - {"candidates_", "passed_"}  # the kept model alone is handed on
     settings, own = (m.get_params(deep=False) for m in (model, loaded))
     given, template = settings.pop("estimator"), own.pop("estimator")
     assert own == {**settings, "random_state": None}
@@ -434,3 +441,25 @@ def test_learning_curves_that_left_the_numbers(tmp_path):
     model = quick(VanillaClassifier).fit(X, y)
     model.history_[0].update(total=float("nan"), cross_entropy=float("inf"), validation_total=-float("inf"))
     assert repr(again(model, tmp_path).history_) == repr(model.history_)
+
+
+def test_what_is_promised_is_kept(tmp_path):
+    limits = {"promise": "class", "max_disparity": None, "max_odds_disparity": 0.9, "odds_label": "yes"}
+    model, table, s = certified_fair_code(**limits)
+    loaded = again(model, tmp_path)
+    assert {name: getattr(loaded, name) for name in limits} == limits
+    assert loaded.certificate_ == model.certificate_
+    np.testing.assert_array_equal(loaded.predict(table), model.predict(table))
+    for kept in (model, loaded):
+        with pytest.raises(InputError, match="about the predicted class alone"):
+            kept.transform(table)
+    new = certify(loaded, table[:300], sensitive_features=s[:300])
+    assert new.release["decision"]
+
+
+@pytest.mark.parametrize("candidates", [LogisticRegression(), [DummyClassifier(), LogisticRegression()]])
+def test_what_cannot_be_saved_says_so(candidates, tmp_path):
+    X, y, s = problem(900)
+    model = CertifiedClassifier(candidates, max_disparity=0.9, random_state=0).fit(X, y, sensitive_features=s)
+    with pytest.raises(ModelFileError, match="cannot be saved"):
+        save(model, tmp_path / "m")

@@ -1,0 +1,104 @@
+"""What a fitted model is compared with: the other models of its path, references, and what is possible at all."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.pipeline import Pipeline
+
+from fairbits.auditing.auditor import Audit
+from fairbits.auditing.probes import score_intervals
+from fairbits.certificate.released_code import certified_decision, encode_rows, fitted_code
+from fairbits.encoding import GroupEncoder
+from fairbits.estimators.certified import method_path
+from fairbits.estimators.diagnostics import held_out_scores
+from fairbits.estimators.optimal_front import optimal_front
+from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.estimators.promises import released_class
+from fairbits.information import total_variation
+from fairbits.information.sampling import code_information
+
+OWN = "fairbits"  # the name of every model of the path
+FRONT = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)  # limits at which the optimum is estimated
+FRONT_ROWS = 20_000
+COARSE: dict[str, Any] = {"bins": 16, "starts": 1}  # of the optimum: a few seconds instead of a minute
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A model's name, its limit or gamma if it has one, and its scores on the test rows."""
+
+    name: str
+    value: float | None
+    scores: dict[str, float]  # "disparity" is the largest of any decision made from the code, or from a score
+    intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; on a path only the chosen model has them
+    chosen: bool = False
+
+
+def alternatives(fit: Any, references: dict[str, Pipeline], found: Audit, test: tuple[Any, Any, Any]) -> list[Scored]:
+    """Score the models of a path, which share their encoder, and references; the audit has scored the chosen model."""
+    X, y, s = test
+    method, rows = fitted_code(fit.model, X, s)
+    groups, varied, scored = method.group_encoder_.transform(s), method_path(method), []
+    decides = certified_decision(fit.released)
+    for code in (one[-1] for one in fit.path):
+        chosen = code is method
+        scores = found.task or {} if chosen else held_out_scores(code, rows, y, groups)
+        theta = released_class(code, rows).theta if decides else code.code_probabilities(rows)
+        scores = scores | {"disparity": _apart(theta, groups)}
+        if decides:
+            scores["information"] = code_information(theta, groups)
+        scored.append(Scored(OWN, getattr(code, varied), scores, found.intervals if chosen else {}, chosen))
+    for name, reference in references.items():
+        last, seen = fitted_code(reference, X, s)
+        probabilities = last.predict_proba(seen)
+        classes = np.eye(probabilities.shape[1])[probabilities.argmax(1)]
+        apart = _apart(classes, groups) if decides else threshold_disparity(probabilities, groups)
+        scores = held_out_scores(last, seen, y, groups) | {"disparity": apart}
+        known = score_intervals(probabilities, np.searchsorted(last.classes_, y), found.confidence)
+        scored.append(Scored(name, None, scores, known))
+    return scored
+
+
+def _apart(theta: np.ndarray, groups: np.ndarray) -> float:
+    """Return the largest disparity of any decision made from a code, in the worst column of groups (n, columns)."""
+    return max(float(total_variation(torch.from_numpy(theta), torch.from_numpy(column))) for column in groups.T)
+
+
+def threshold_disparity(probabilities: np.ndarray, groups: np.ndarray) -> float:
+    """Return by how much two groups differ most in how often a probability is above a threshold, for any threshold.
+
+    Probabilities are (n, classes), groups (n, columns) numbers.
+
+    >>> threshold_disparity(np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]]), np.array([[0], [1], [1], [1]]))
+    1.0
+    """
+    most = 0.0
+    for score in probabilities.T:
+        thresholds = np.unique(score)
+        for column in groups.T:
+            own = (np.sort(score[column == group]) for group in np.unique(column))
+            below = np.stack([np.searchsorted(scores, thresholds, side="right") / len(scores) for scores in own])
+            most = max(most, float(np.ptp(below, axis=0).max()))
+    return most
+
+
+def estimated_front(encoder: PosteriorEncoder, X: Any, s: Any, groups: GroupEncoder) -> list[dict[str, float]]:
+    """Estimate the best accuracy and AUC within limits of the disparity, from rows that the encoder has not seen.
+
+    Of several sensitive columns, each on its own, the one that costs most counts: no representation does better.
+    """
+    X, s = X[:FRONT_ROWS], s[:FRONT_ROWS]  # in random order
+    features = encode_rows([("posterior", encoder)], X, s)
+    label, fronts = encoder.label_probabilities(features), []
+    for place, (names, number) in enumerate(zip(groups.names_, groups.transform(s).T, strict=True)):
+        if encoder.encode_sensitive:
+            group = np.eye(len(names))[number]
+        else:
+            group = encoder.posterior(features, column=place).sum(1)
+        fronts.append(optimal_front(label, group[:, group.any(0)], FRONT, **COARSE))
+    binding = (min((front.iloc[i] for front in fronts), key=lambda row: row.information) for i in range(len(FRONT)))
+    found = pd.DataFrame(binding).rename(columns={"total_variation": "disparity"})[["disparity", "accuracy", "auc"]]
+    return found.cummax().drop_duplicates().to_dict("records")  # what is within one limit is within every larger one
