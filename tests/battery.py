@@ -42,6 +42,12 @@ def by_kind(*values, more=()):
     return [pytest.param(*values, cls, marks=[] if cls in quickly else pytest.mark.slow) for cls in ESTIMATORS]
 
 
+def one_quickly(values):
+    """Return these values, the first for the default suite and the others slowly."""
+    first, *others = values
+    return [first, *(pytest.param(value, marks=pytest.mark.slow) for value in others)]
+
+
 def problem(n=600, n_groups=2, n_classes=2, seed=0):
     """x1 tells the label, x2 the group, x3 both."""
     rng = np.random.default_rng(seed)
