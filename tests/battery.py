@@ -7,9 +7,11 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 import fairbits
+from fairbits import datasets
+from fairbits.auditing import probes
 from fairbits.estimators import (
     ExactCodeClassifier,
     InvariantClassifier,
@@ -36,10 +38,16 @@ KINDS = [  # of loss: plain, random bits, exact words, corrected for base rates,
 LEARNS = {"min_steps": 80, "learning_rate": 0.015}  # with which every method learns the problem
 
 
-def by_kind(*values, more=()):
+def by_kind(*values, kinds=KINDS, more=()):
     """Return these values with every method, for what all methods inherit: one of each kind, and slowly the rest."""
-    quickly = (*KINDS, *more)
+    quickly = (*kinds, *more)
     return [pytest.param(*values, cls, marks=[] if cls in quickly else pytest.mark.slow) for cls in ESTIMATORS]
+
+
+def one_quickly(values):
+    """Return these values, the first for the default suite and the others slowly."""
+    first, *others = values
+    return [first, *(pytest.param(value, marks=pytest.mark.slow) for value in others)]
 
 
 def problem(n=600, n_groups=2, n_classes=2, seed=0):
@@ -59,12 +67,24 @@ def quick(cls, **settings):
 
 @contextmanager
 def few_trees():
-    """Let the default learners boost a few trees, also on few rows, and a fair code train a few steps."""
+    """Let estimates and attacks grow a few trees, also on few rows, and a fair code train a few steps."""
     short = replace(ExactCodeClassifier.own_schedule, min_steps=30)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(posterior, "BOOSTED_ROWS", 1)
-        patch.setattr(posterior, "HistGradientBoostingClassifier", partial(HistGradientBoostingClassifier, max_iter=4))
+        for module in (posterior, probes):
+            patch.setattr(module, "HistGradientBoostingClassifier", partial(HistGradientBoostingClassifier, max_iter=4))
+        patch.setattr(probes, "RandomForestClassifier", lambda _, **settings: RandomForestClassifier(20, **settings))
         patch.setattr(ExactCodeClassifier, "own_schedule", short)
+        yield
+
+
+@contextmanager
+def few_rows(loader, step):
+    """Let a loader of a shipped table return every so many rows."""
+    data = getattr(datasets, loader)()
+    few = replace(data, X=data.X[::step], y=data.y[::step], s=data.s[::step])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets, loader, lambda: few)
         yield
 
 

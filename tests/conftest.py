@@ -45,6 +45,18 @@ def _brief_training(request):
         yield
 
 
+@pytest.fixture(scope="session")
+def operators():
+    """Let torch read its table of operators once: it would at every export, and that is most of the time."""
+    for library in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(library, reason="pip install 'fairbits[export]'")
+    registry = pytest.importorskip("torch.onnx._internal.exporter._registration").ONNXRegistry
+    cached = functools.cache(registry.from_torchlib)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "from_torchlib", staticmethod(cached))
+        yield cached
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.parent.parent == Path(__file__).parent:

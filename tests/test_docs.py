@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from battery import ESTIMATORS
+from battery import ESTIMATORS, few_rows, few_trees
 
 from fairbits.information import joint_information, weigh_groups
 
@@ -72,14 +72,31 @@ def test_the_reading_order_names_every_page():
     assert sorted(listed) == sorted(file.name for file in PAGES if file.name != "README.md")
 
 
-@pytest.mark.parametrize(
+with_python = pytest.mark.parametrize(
     "file", [f for f in PAGES if blocks(f) and f.name not in RUN_ELSEWHERE], ids=lambda file: file.name
 )
-def test_python_runs(file, capsys):
-    """The blocks of a page one after the other, as a reader would type them."""
+
+
+def run(file: Path, changes: dict[str, str]) -> None:
+    """Run the blocks of a page one after the other, as a reader would type them but for these changes."""
     names: dict[str, object] = {"__name__": file.stem}
     for code in blocks(file):
+        for old, new in changes.items():
+            code = code.replace(old, new)
         exec(compile(code, file.name, "exec"), names)
+
+
+@pytest.mark.slow
+@with_python
+def test_python_runs(file, capsys):
+    run(file, {})
+
+
+@with_python
+def test_python_runs_on_fewer_rows(file, capsys):
+    """Few rows prove a larger limit."""
+    with few_rows("load_compas", 6), few_trees():
+        run(file, {"max_disparity=0.2": "max_disparity=0.9", "patience=10": "patience=1, min_steps=20"})
 
 
 def test_a_method_takes_twenty_lines_and_measures_what_it_says(capsys):

@@ -86,9 +86,9 @@ class CertificateState:
 
     Examples
     --------
-    >>> from fairbits import BinaryMIClassifier
+    >>> from fairbits import BinaryMIClassifier, Schedule
     >>> X, s = np.random.default_rng(0).normal(size=(300, 2)), np.arange(300) % 2
-    >>> model = BinaryMIClassifier(gamma=0, random_state=0, max_epochs=1)
+    >>> model = BinaryMIClassifier(gamma=0, random_state=0, max_epochs=1, schedule=Schedule(min_steps=10))
     >>> model = model.fit(X[:100], X[:100, 0] > 0, sensitive_features=s[:100])
     >>> here, there = CertificateState(model), CertificateState(model)
     >>> here = here.add(X[100:200], sensitive_features=s[100:200])

@@ -118,9 +118,10 @@ def release(
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from fairbits import BinaryMIClassifier
+    >>> from fairbits import BinaryMIClassifier, Schedule
     >>> X, s = np.eye(2).repeat(50, 0), np.arange(100) % 2
-    >>> model = BinaryMIClassifier(gamma=0, random_state=0).fit(X, X[:, 0], sensitive_features=s)
+    >>> model = BinaryMIClassifier(gamma=0, learning_rate=0.1, schedule=Schedule(min_steps=20), random_state=0)
+    >>> model = model.fit(X, X[:, 0], sensitive_features=s)
     >>> with TemporaryDirectory() as folder:
     ...     first = release(model, X, ledger=f"{folder}/released.ledger")
     ...     again = release(model, X, ledger=f"{folder}/released.ledger", repeated="reuse")

@@ -1,10 +1,13 @@
 """Estimates of p(y, s | x): out of fold, close to the truth, for any table, any classifier."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from battery import one_quickly
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -13,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from fairbits import InputError, PosteriorEncoder
+from fairbits.estimators import posterior
 
 LINEAR = LogisticRegression()
 
@@ -28,7 +32,10 @@ def population(n, seed=0):
     return x, y, s, np.column_stack([of_label, *of_group])
 
 
-def test_the_estimates_are_the_populations():
+@pytest.mark.parametrize("n_trees", one_quickly([30, 100]))
+def test_the_estimates_are_the_populations(n_trees, monkeypatch):
+    few = partial(HistGradientBoostingClassifier, max_iter=n_trees)
+    monkeypatch.setattr(posterior, "HistGradientBoostingClassifier", few)
     x, y, s, _ = population(20_000)
     encoder = PosteriorEncoder(columns=False, cv=2).fit(x, y, sensitive_features=s)
     new, _, _, truth = population(2_000, seed=1)
@@ -38,11 +45,17 @@ def test_the_estimates_are_the_populations():
     assert np.abs(boosted - truth).mean() < 0.4
 
 
-def test_fit_transform_returns_estimates_that_have_not_seen_the_row():
+@pytest.fixture(scope="module")
+def noise():
+    """Return a forest that learned labels and groups of noise, the rows, their labels and their estimates."""
     rng = np.random.default_rng(0)
     X, y, s = rng.normal(size=(600, 5)), rng.integers(0, 2, 600), rng.integers(0, 2, 600)
     encoder = PosteriorEncoder(RandomForestClassifier(20, random_state=0), columns=False)
-    held = encoder.fit_transform(X, y, sensitive_features=s)
+    return encoder, X, y, encoder.fit_transform(X, y, sensitive_features=s)
+
+
+def test_fit_transform_returns_estimates_that_have_not_seen_the_row(noise):
+    encoder, X, y, held = noise
     assert roc_auc_score(y, encoder.transform(X)[:, 0]) > 0.95  # a forest knows its own rows by heart
     assert abs(roc_auc_score(y, held[:, 0]) - 0.5) < 0.08
 
@@ -136,12 +149,10 @@ def test_the_joint_posterior_is_the_populations(columns):
     assert np.abs(encoder.posterior(encoder.transform(new)) - joint_truth(truth)).max() < 0.05
 
 
-def test_noise_has_no_posterior():
+def test_noise_has_no_posterior(noise):
     """A forest knows its own rows by heart; the posterior of other rows is the share of each class and group."""
-    rng = np.random.default_rng(0)
-    X, y, s = rng.normal(size=(600, 5)), rng.integers(0, 2, 600), rng.integers(0, 2, 600)
-    encoder = PosteriorEncoder(RandomForestClassifier(20, random_state=0), columns=False)
-    held = encoder.posterior(encoder.fit_transform(X, y, sensitive_features=s))
+    encoder, _, y, held = noise
+    held = encoder.posterior(held)
     assert np.abs(held.sum(2)[:, 1] - y.mean()).mean() < 0.05
     assert abs(roc_auc_score(y, held.sum(2)[:, 1]) - 0.5) < 0.08
 

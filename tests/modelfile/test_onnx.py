@@ -1,7 +1,6 @@
 """What onnxruntime makes of the exported files is what torch makes of the model."""
 
 import copy
-import functools
 import json
 import logging
 import os
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from battery import by_kind, problem, quick
+from battery import by_kind, few_trees, one_quickly, problem, quick
 from model_zoo import certified_fair_code, fair_code, mixed_table, posterior_pipeline
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GridSearchCV
@@ -40,21 +39,14 @@ onnx, _, onnxruntime = (
 )
 
 pytestmark = [
-    pytest.mark.filterwarnings(f"ignore::fairbits.estimators.{name}")
-    for name in ("CollapsedCodeWarning", "VanishedClassWarning", "SaturatedPenaltyWarning")
+    pytest.mark.usefixtures("operators"),
+    *(
+        pytest.mark.filterwarnings(f"ignore::fairbits.estimators.{name}")
+        for name in ("CollapsedCodeWarning", "VanishedClassWarning", "SaturatedPenaltyWarning")
+    ),
 ]
 BATCHES = (1, 7, 1000)
 TIE = 1e-6  # theta and noise closer than this may be told apart differently
-
-
-@pytest.fixture(autouse=True, scope="module")
-def operators():
-    """Let torch read its table of operators once: it would at every export, and that is most of the time."""
-    registry = pytest.importorskip("torch.onnx._internal.exporter._registration").ONNXRegistry
-    cached = functools.cache(registry.from_torchlib)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "from_torchlib", staticmethod(cached))
-        yield cached
 
 
 def run(file, output=None, **inputs):
@@ -125,8 +117,8 @@ def test_codes_with_every_setting_that_shapes_them(settings, tmp_path):
 @pytest.mark.parametrize(
     ("cls", "dtype", "settings"),
     [
-        (BinaryBernoulliClassifier, np.uint8, {}),
         (BinaryMIClassifier, np.uint8, {"binary": True}),
+        pytest.param(BinaryBernoulliClassifier, np.uint8, {}, marks=pytest.mark.slow),
         (VanillaClassifier, np.float32, {}),
     ],
 )
@@ -277,7 +269,7 @@ def check_estimates(front, method, folder):
     [
         pytest.param("intersection", 2, {}, marks=pytest.mark.slow),  # as those of a fair code
         ("each", 3, {}),
-        ("intersection", 2, {"columns": False}),
+        pytest.param("intersection", 2, {"columns": False}, marks=pytest.mark.slow),
     ],
     ids=["crossed", "three classes", "estimates alone"],
 )
@@ -324,7 +316,7 @@ def test_a_tree_of_one_leaf_and_a_set_of_nothing(tmp_path):
         np.testing.assert_allclose(score, trees.decision_function(rows), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("release", ["hard", "random"])
+@pytest.mark.parametrize("release", one_quickly(["hard", "random"]))
 def test_a_fair_code_is_exported_whole(release, tmp_path):
     model, _, _ = fair_code(release=release)
     check_estimates(*model.estimator_, export_onnx(model, tmp_path))
@@ -339,7 +331,8 @@ def test_a_certified_fair_code_is_exported_whole(tmp_path):
 
 def test_a_method_without_a_code_behind_estimates(tmp_path):
     table, y, s = mixed_table()
-    front = PosteriorEncoder().fit(table, y, sensitive_features=s)
+    with few_trees():
+        front = PosteriorEncoder().fit(table, y, sensitive_features=s[["sex"]])
     method = quick(VanillaClassifier).fit(front.transform(table), y)
     export_onnx(Pipeline([("posterior", front), ("method", method)]), tmp_path)
     inputs = inputs_of(front, table, tmp_path / "model.onnx")

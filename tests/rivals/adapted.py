@@ -32,7 +32,7 @@ def rival(name, **settings):
 
 def brief(name, **settings):
     """Return an adapter that trains in a moment, however poorly."""
-    moment = {"reductions": {"max_iter": 5}, "adversarial": {"epochs": 3}, "linear adversarial": {"epochs": 3}}
+    moment = {"reductions": {"max_iter": 2}, "adversarial": {"epochs": 3}, "linear adversarial": {"epochs": 3}}
     return rival(name, **moment.get(name, {}), **settings)
 
 
@@ -54,6 +54,13 @@ def fitted(name, seed=0):
 def _fitted(name, seed):
     X, y, s = problem()
     return rival(name, random_state=seed).fit(X, y, sensitive_features=s)
+
+
+@functools.cache
+def briefly_fitted(name, seed=0):
+    """Return a rival that has trained for a moment on few rows, once."""
+    X, y, s = problem(n=300)
+    return brief(name, random_state=seed).fit(X, y, sensitive_features=s)
 
 
 def told(model, s):

@@ -51,7 +51,9 @@ def test_a_lottery_with_a_constant_has_probabilities():
     assert np.isfinite(model.predict_proba(X)).all()
 
 
-@pytest.mark.parametrize(("name", "settings"), [("reductions", {"max_iter": 3}), ("thresholds", {})])
+@pytest.mark.parametrize(
+    ("name", "settings"), [("thresholds", {}), pytest.param("reductions", {"max_iter": 3}, marks=pytest.mark.slow)]
+)
 @pytest.mark.filterwarnings("ignore::fairbits.estimators.VanishedClassWarning")
 def test_our_network_as_base_learner(name, settings):
     X, y, s = problem(n=400)

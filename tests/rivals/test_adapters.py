@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import sklearn
 import torch
-from adapted import RIVALS, brief, fitted, problem, rival, told
+from adapted import RIVALS, brief, briefly_fitted, fitted, problem, rival, told
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, roc_auc_score
@@ -36,7 +36,9 @@ def chances(model, X, s):
 # ---------------------------------------------------------------------- learning and protecting
 
 
-@names
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if "adversarial" in name else []) for name in RIVALS]
+)
 def test_learns_at_high_strength(name):
     X, y, s = problem(seed=1)
     model = fitted(name)
@@ -64,6 +66,7 @@ def test_thresholds_without_strength_use_the_groups_for_accuracy():
     assert discrimination(model.predict(X, sensitive_features=s), sensitive_features=s) > 0.2
 
 
+@pytest.mark.slow
 @names
 def test_protects(name):
     X, _, s = problem(seed=1)
@@ -81,7 +84,7 @@ def test_protects(name):
 def test_a_seed_repeats_the_fit_in_any_order_of_the_rows(name):
     X, y, s = problem(n=300)
     order = np.random.default_rng(0).permutation(len(X))
-    first = brief(name).fit(X, y, sensitive_features=s)
+    first = briefly_fitted(name)
     again = brief(name).fit(X[order], y[order], sensitive_features=s[order])
     np.testing.assert_array_equal(chances(first, X, s), chances(again, X, s))
     np.testing.assert_array_equal(first.predict(X, **told(first, s)), again.predict(X, **told(again, s)))
@@ -90,7 +93,7 @@ def test_a_seed_repeats_the_fit_in_any_order_of_the_rows(name):
 @names
 def test_another_seed_is_another_fit_or_another_draw(name):
     X, _, s = problem()
-    first, second = fitted(name), fitted(name, seed=1)
+    first, second = briefly_fitted(name), briefly_fitted(name, seed=1)
     if name in DRAWN:
         assert (first.predict(X, **told(first, s)) != second.predict(X, **told(second, s))).any()
     else:
@@ -131,8 +134,7 @@ def test_text_labels_and_groups(name):
     model = brief(name).fit(frame, np.where(y == 1, "paid", "default"), sensitive_features=groups)
     assert model.classes_.tolist() == ["default", "paid"]
     assert model.groups_ == [["f", "m"]]
-    numbers = brief(name).fit(X, y, sensitive_features=s)
-    np.testing.assert_allclose(chances(model, frame, groups), chances(numbers, X, s), atol=1e-5)
+    np.testing.assert_allclose(chances(model, frame, groups), chances(briefly_fitted(name), X, s), atol=1e-5)
     assert set(model.predict(frame, **told(model, groups))) <= {"default", "paid"}
 
 
@@ -185,7 +187,7 @@ def test_a_missing_library_is_named_with_the_remedy(name, monkeypatch):
 @names
 def test_clone_and_pickle(name):
     X, _, s = problem()
-    model = fitted(name)
+    model = briefly_fitted(name)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert copy.set_params(random_state=5).random_state == 5
@@ -207,9 +209,10 @@ def test_routing_through_cross_validation(name):
 @names
 def test_held_out_scores(name):
     X, y, s = problem(seed=1)
-    scores = held_out_scores(fitted(name), X, y, s[:, None])
-    assert scores["auc"] == pytest.approx(roc_auc_score(y, chances(fitted(name), X, s)), abs=1e-12)
+    model = briefly_fitted(name)
+    scores = held_out_scores(model, X, y, s[:, None])
+    assert scores["auc"] == pytest.approx(roc_auc_score(y, chances(model, X, s)), abs=1e-12)
     assert ("one_draw_discrimination" in scores) == (name in DRAWN)
     if name in DRAWN:
-        drawn = fitted(name).predict(X, **told(fitted(name), s))
+        drawn = model.predict(X, **told(model, s))
         assert scores["one_draw_discrimination"] == discrimination(drawn, sensitive_features=s)

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from battery import problem, quick
+from battery import one_quickly, problem, quick
 from sklearn.metrics import roc_auc_score
 
 from fairbits import EnDClassifier, LearnedMixinClassifier, ReBiasClassifier, RUBiClassifier
@@ -282,6 +282,7 @@ def test_rebias_does_not_look_at_sensitive_features():
     assert not np.allclose(model.predict_proba(X), quick(VanillaClassifier).fit(X, y).predict_proba(X), atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [LearnedMixinClassifier, RUBiClassifier])
 def test_strength_helps_where_group_and_label_no_longer_agree(cls):
     train, test = biased_problem(1500, 0.95), biased_problem(1500, 0.5, seed=1)
@@ -291,6 +292,7 @@ def test_strength_helps_where_group_and_label_no_longer_agree(cls):
     assert aucs[1] > aucs[0] + 0.04
 
 
+@pytest.mark.slow
 def test_end_helps_on_coloured_digits():
     train, test = biased_digits(0.9), biased_digits(0.1, "test")
     short = {"max_epochs": 20, "min_steps": 0, "batch_size": 128, "channels": (8, 16)}
@@ -300,6 +302,7 @@ def test_end_helps_on_coloured_digits():
     assert accuracies[1] > accuracies[0] + 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cls", "term"), [(EnDClassifier, "disentangling"), (ReBiasClassifier, "hsic")])
 def test_the_penalty_falls_as_the_strength_rises(cls, term):
     X, y, s = problem()
@@ -309,6 +312,7 @@ def test_the_penalty_falls_as_the_strength_rises(cls, term):
     assert values[0] > values[1] > values[2]
 
 
+@pytest.mark.slow
 def test_beta_alone_pulls_groups_together():
     X, y, s = problem()
     models = [quick(EnDClassifier, alpha=0.0, beta=b, min_steps=200) for b in (0.0, 10.0)]
@@ -317,7 +321,7 @@ def test_beta_alone_pulls_groups_together():
     assert near < 0.75 * far
 
 
-@pytest.mark.parametrize("cls", METHODS)
+@pytest.mark.parametrize("cls", one_quickly(METHODS))
 def test_a_stack_of_strengths_with_two_columns_equals_solo_fits(cls):
     X, y, s = problem(n_groups=3)
     both = np.column_stack([s, np.arange(len(s)) % 2])

@@ -73,6 +73,7 @@ def test_two_columns_add_up_and_an_absent_group_is_no_nan():
     )
 
 
+@pytest.mark.slow
 def test_parity_costs_accuracy_and_none_costs_little():
     X, y, s = problem(1500)
     models = [quick(LFRClassifier, A_z=a, max_epochs=40, min_steps=400) for a in (0.0, 1.0, 10.0)]

@@ -31,7 +31,7 @@ def apart(model, x, s):
     return float(total_variation(torch.from_numpy(model.code_probabilities(x)), torch.from_numpy(s)))
 
 
-@pytest.mark.parametrize(("n_classes", "n_groups"), [(2, 2), (3, 3)])
+@pytest.mark.parametrize(("n_classes", "n_groups"), [(2, 2), pytest.param(3, 3, marks=pytest.mark.slow)])
 def test_new_rows_keep_the_limit_and_the_label_is_kept(n_classes, n_groups):
     x, y, s, _ = population(10_000, n_groups, n_classes, seed=1)
     tight, loose = (fitted(limit, n_classes=n_classes, n_groups=n_groups) for limit in (0.1, 1.0))
@@ -42,6 +42,7 @@ def test_new_rows_keep_the_limit_and_the_label_is_kept(n_classes, n_groups):
     assert loose > tight > 0.1
 
 
+@pytest.mark.slow
 def test_it_is_below_the_front_and_close():
     model = fitted(n=6_000, bins=12)
     joint = population(6_000, seed=1)[3]
@@ -98,4 +99,4 @@ def test_a_limit_of_0_is_the_code_closest_to_it():
 @pytest.mark.parametrize("codes", [np.zeros((4, 2)), np.full((4, 3), 2)])
 def test_what_is_no_code_gets_a_sentence(codes):
     with pytest.raises(InputError, match=r"codes must be bits of shape \(n, 3\)"):
-        fitted(n=500).decode(codes)
+        fitted().decode(codes)

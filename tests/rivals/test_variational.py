@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from battery import problem, quick
+from battery import one_quickly, problem, quick
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from torch.distributions import Normal as Reference
@@ -275,6 +275,7 @@ def strengths(cls, values, **settings):
     return [quick(cls, **{STRENGTH[cls]: value}, **settings) for value in values]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", BOTH)
 def test_without_strength_it_is_as_good_as_the_plain_network(cls):
     X, y, s = problem(2000)
@@ -284,6 +285,7 @@ def test_without_strength_it_is_as_good_as_the_plain_network(cls):
     assert aucs[1] > aucs[0] - 0.02
 
 
+@pytest.mark.slow
 def test_a_larger_beta_brings_the_groups_together():
     X, y, s = problem(1500)
     models = strengths(VFAEClassifier, [0.0, 3000.0], encode_sensitive=False)
@@ -300,6 +302,7 @@ def test_a_larger_beta_brings_the_groups_together():
     assert gaps[1] < gaps[0] / 2
 
 
+@pytest.mark.slow
 def test_a_larger_gamma_lowers_the_bound_and_the_leak():
     """A probe of one draw of z; the label is kept."""
     X, y, s = problem(1500)
@@ -312,7 +315,7 @@ def test_a_larger_gamma_lowers_the_bound_and_the_leak():
     assert roc_auc_score(y, strict.predict_proba(X)[:, 1]) > 0.9
 
 
-@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize("cls", one_quickly(BOTH))
 def test_a_replica_equals_its_solo_fit(cls):
     X, y, s = problem(n_groups=3)
     both = np.column_stack([s, np.arange(600) % 2])

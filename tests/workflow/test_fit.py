@@ -19,10 +19,8 @@ BRIEF = {"code_size": 3, "max_epochs": 3}
 LIMITS, GAMMAS = (0.05, 0.4), (0.0, 0.5)
 
 
-@pytest.fixture(scope="module")
-def task():
+def task_of(n):
     rng = np.random.default_rng(0)
-    n = 3000
     sex, grade = rng.choice(["F", "M"], n), rng.normal(size=n)
     paid = np.where(grade + 0.8 * (sex == "M") + rng.normal(size=n) > 0.4, "yes", "no")
     table = pd.DataFrame(
@@ -36,6 +34,16 @@ def task():
         }
     )
     return make_task(table, "paid", ["sex", "race"])
+
+
+@pytest.fixture(scope="module")
+def task():
+    return task_of(3000)
+
+
+@pytest.fixture(scope="module")
+def few():
+    return task_of(1000)
 
 
 @pytest.fixture(scope="module")
@@ -134,17 +142,22 @@ def test_what_was_tested_ends_with_the_first_failure_and_the_kept_model_passed(c
     assert all(tested["passed"] for tested in fit.tested[:-1])
 
 
-def test_a_leakage_in_bits_can_be_limited(task):
-    fit = fit_task(task, FitOptions(max_information=0.9, **BRIEF), path=LIMITS)
+@pytest.fixture(scope="module")
+def told(few):
+    """Return a fit whose leakage is limited and whose encoder is told the groups."""
+    return fit_task(few, FitOptions(max_information=0.9, encode_sensitive=True, **BRIEF), path=LIMITS)
+
+
+def test_a_leakage_in_bits_can_be_limited(told):
+    fit = told
     assert fit.certified
     assert fit.model[-1].measure == "information"
     assert "reveals at most 0.9 bits" in fit.certificate.promise
 
 
-def test_a_model_may_read_the_sensitive_columns_and_says_so(task):
-    options = FitOptions(max_disparity=0.9, encode_sensitive=True, **BRIEF)
-    fit = fit_task(task, options, path=LIMITS)
-    record = fit_record(fit, task, "table.csv")
+def test_a_model_may_read_the_sensitive_columns_and_says_so(told, few):
+    fit = told
+    record = fit_record(fit, few, "table.csv")
     assert {"sex (sensitive)=F", "race (sensitive)=p"} <= set(fit.model[0].get_feature_names_out())
     assert not [concern for concern in fit.concerns if "sensitive column" in concern]  # it is meant to read them
     for text in (summary(record), model_card(record)):
@@ -163,8 +176,8 @@ def test_a_part_without_a_class_or_a_group_is_told_before_training(task):
         fitting._check_parts(dataclasses.replace(task, s=alone), parts)
 
 
-def test_an_impossible_limit_is_refused_with_the_safest_model(task):
-    fit = fit_task(task, FitOptions(max_disparity=0.001, **BRIEF), path=LIMITS)
+def test_an_impossible_limit_is_refused_with_the_safest_model(few):
+    fit = fit_task(few, FitOptions(max_disparity=0.001, **BRIEF), path=LIMITS)
     assert not fit.certified
     assert "No model could be certified to a disparity of at most 0.001" in fit.refusal
     assert fit.certificate.promise is None
