@@ -178,8 +178,9 @@ class CertificateMonitor:
     def __str__(self) -> str:
         said, n = self.verdict, len(self._history)
         _, hard, decision = self.kind or (0, False, False)
-        what = "the decision about a person" if decision else Release(self.draws, hard=hard).describe()
-        differ = f"the rates of any decision made from {what} differ between two groups by"
+        code = Release(self.draws, hard=hard).describe()
+        rates = "the decision" if decision else f"any decision made from {code}"
+        differ = f"the rates of {rates} differ between two groups by"
         sure, limit = f"at {percent(self.confidence)} confidence", f"{self.limit:g}"
         words = {
             PROVED: f"{sure}, in the population that these batches come from, {differ} at most {limit}.",
