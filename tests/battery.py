@@ -17,9 +17,11 @@ from fairbits.estimators import (
     InvariantClassifier,
     PenalisedCodeClassifier,
     Schedule,
+    certified,
     posterior,
 )
 from fairbits.estimators.debiased import DebiasedCode
+from fairbits.workflow import comparisons
 
 PUBLIC = [getattr(fairbits, name) for name in fairbits.__all__]
 ESTIMATORS = [found for found in PUBLIC if isinstance(found, type) and issubclass(found, InvariantClassifier)]
@@ -63,6 +65,19 @@ def quick(cls, **settings):
     settings = {"max_epochs": 4, "min_steps": 12, "hidden_sizes": (16,), "random_state": 0, **settings}
     own = {field.name: settings.pop(field.name) for field in fields(Schedule) if field.name in settings}
     return cls(schedule=replace(cls.own_schedule, **own), **settings)
+
+
+def train_briefly(patch, min_steps=60):
+    """Let commands and reports train for a moment.
+
+    The methods' own schedules have 500 or 1,000 steps, however few the epochs. Estimates are of few trees, the optimum
+    is of few cells, and a path of limits has three.
+    """
+    for method in (InvariantClassifier, ExactCodeClassifier):
+        patch.setattr(method, "own_schedule", replace(method.own_schedule, min_steps=min_steps))
+    patch.setattr(posterior, "HistGradientBoostingClassifier", partial(HistGradientBoostingClassifier, max_iter=10))
+    patch.setattr(comparisons, "COARSE", {"bins": 4, "n_words": 4, "rounds": 2, "starts": 1})
+    patch.setattr(certified, "SHARES", (0.2, 0.5, 1.0))
 
 
 @contextmanager

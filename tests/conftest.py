@@ -1,18 +1,16 @@
 """One thread: the problems are too small for more. Audits, commands and reports train for a moment only."""
 
-import dataclasses
 import functools
 import os
 from pathlib import Path
 
 import pytest
 import torch
+from battery import train_briefly
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from fairbits.auditing import probes
-from fairbits.estimators import ExactCodeClassifier, InvariantClassifier, certified, posterior
-from fairbits.workflow import comparisons
 
 torch.set_num_threads(1)
 threadpool_limits(1)  # of boosted trees and of linear algebra
@@ -26,22 +24,13 @@ BRIEF = {"auditing", "commands", "report", "workflow"}  # what they do with a mo
 
 @pytest.fixture(scope="module", autouse=True)
 def _brief_training(request):
-    """Train for a moment: the methods' own schedules have 500 or 1,000 steps, however few the epochs.
-
-    Estimates are of few trees, also those of probes outside of their own tests, the optimum is of few cells, and a path
-    of limits has three.
-    """
+    """Train for a moment; probes are of few trees, too, outside of their own tests."""
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name in BRIEF:
-            for method in (InvariantClassifier, ExactCodeClassifier):
-                brief = dataclasses.replace(method.own_schedule, min_steps=60)
-                patch.setattr(method, "own_schedule", brief)
-            few = functools.partial(HistGradientBoostingClassifier, max_iter=10)
-            patch.setattr(posterior, "HistGradientBoostingClassifier", few)
+            train_briefly(patch)
             if request.path.name != "test_probes.py":
+                few = functools.partial(HistGradientBoostingClassifier, max_iter=10)
                 patch.setattr(probes, "HistGradientBoostingClassifier", few)
-            patch.setattr(comparisons, "COARSE", {"bins": 4, "n_words": 4, "rounds": 2, "starts": 1})
-            patch.setattr(certified, "SHARES", (0.2, 0.5, 1.0))
         yield
 
 

@@ -155,6 +155,7 @@ def test_the_consumer_predicts_from_fresh_bits_without_torch(exported):
     assert [line.split()[0] for line in runs[1][:-1]] != list(codes)
 
 
+@pytest.mark.slow
 def test_the_consumer_computes_the_hard_code_of_a_fair_model(exported, capsys, monkeypatch):
     """Boosted trees read the levels of columns, so a table of many rows takes the way through them."""
     _, folder, new = exported

@@ -5,6 +5,7 @@ import importlib.util
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def part(module: str) -> str | None:
     return names[1] if names[0] == "fairbits" and len(names) > 1 else None
 
 
+@cache
 def public_home(name: str) -> str | None:
     """Return the module that a public name of fairbits is loaded from."""
     stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
@@ -48,6 +50,7 @@ def public_home(name: str) -> str | None:
     return homes.get(name)
 
 
+@cache
 def imported_modules(module: str, *, top_level_only: bool = False) -> set[str]:
     """Return the modules of fairbits that a module imports: absolutely, relatively, or by a name in quotes."""
     file = MODULES[module]

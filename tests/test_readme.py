@@ -27,7 +27,7 @@ def test_block_runs(code, capsys):
 def test_block_runs_on_fewer_rows(code, capsys, monkeypatch):
     monkeypatch.setattr(certified, "SHARES", (0.3, 0.6, 1.0))
     code = code.replace("max_disparity=0.08", "max_disparity=0.5")  # what so few rows can prove
-    with few_rows("load_adult", 10), few_trees():
+    with few_rows("load_adult", 16), few_trees():
         exec(compile(code, "README.md", "exec"), {})
 
 

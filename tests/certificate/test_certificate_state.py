@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from battery import quick
 from scipy.special import expit
 
 from fairbits import BinaryMIClassifier, CertificateState, ExactCodeClassifier, InputError, certify
@@ -20,9 +21,11 @@ def problem(n=3000, seed=0):
 
 @pytest.fixture(scope="module", params=["hard", "random"])
 def model(request):
-    method = ExactCodeClassifier(code_size=3) if request.param == "hard" else BinaryMIClassifier(code_size=6)
+    method = (
+        quick(ExactCodeClassifier, code_size=3) if request.param == "hard" else quick(BinaryMIClassifier, code_size=6)
+    )
     X, y, s = problem(800)
-    return method.set_params(max_epochs=2, random_state=0).fit(X, y, sensitive_features=s)
+    return method.fit(X, y, sensitive_features=s)
 
 
 def states(model, X, y, s, **options):

@@ -358,6 +358,7 @@ def test_one_more_person_takes_as_long_after_many_as_at_first(tmp_path):
         assert seconds() < 20 * first
 
 
+@pytest.mark.slow
 def test_a_million_rows_are_twenty_megabytes(tmp_path):
     rows = np.arange(1_000_000, dtype=np.uint64) * np.uint64(7919) * np.uint64(2**40 + 1)
     with Ledger(tmp_path / NAME) as ledger, ledger.locked():

@@ -1,14 +1,13 @@
 """Small models in folders, and the command line as a function."""
 
-import dataclasses
 import sys
 from collections import namedtuple
 
 import pytest
+from battery import train_briefly
 from people import population
 
 from fairbits.commands import main
-from fairbits.estimators import ExactCodeClassifier, InvariantClassifier
 
 Ended = namedtuple("Ended", ["code", "out", "err"])
 
@@ -37,8 +36,7 @@ def fit(folder, *arguments, table=None, sensitive="sex"):
     arguments = ["--label", "paid", "--sensitive", sensitive, "--epochs", "3", *arguments]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["fairbits", "fit", str(folder / "pay.csv"), *arguments, "-o", str(folder / "m")])
-        for method in (InvariantClassifier, ExactCodeClassifier):
-            patch.setattr(method, "own_schedule", dataclasses.replace(method.own_schedule, min_steps=100))
+        train_briefly(patch, 100)  # a model of the session is made before the module trains briefly
         with pytest.raises(SystemExit) as ended:
             main()
     assert not ended.value.code

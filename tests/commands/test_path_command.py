@@ -69,6 +69,7 @@ def test_it_writes_scores_settings_and_a_figure(finished):
     assert len(list(folder.iterdir())) == 4
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_scores(finished, tmp_path, monkeypatch):
     run, folder, _, _ = finished
     draw_no_pixels(monkeypatch)

@@ -13,13 +13,13 @@ from fairbits.estimators.debiased import DebiasedCode
 from fairbits.information.sampling import code_information
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_learns_the_label(cls):
     X, y, _ = problem()
     assert roc_auc_score(y, learned(cls).predict_proba(X)[:, 1]) > 0.85
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_same_seed_same_model_in_any_order_of_the_rows_other_seed_another(cls):
     X, y, s = problem()
     order = np.random.default_rng(1).permutation(len(y))
@@ -29,7 +29,7 @@ def test_same_seed_same_model_in_any_order_of_the_rows_other_seed_another(cls):
     assert not np.array_equal(fitted(cls).predict_proba(X), other.predict_proba(X))
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_inputs_and_global_generators_are_untouched(cls):
     X, y, s = problem()
     copies = X.copy(), y.copy(), s.copy()
@@ -57,9 +57,7 @@ def test_arrays_pandas_and_polars_agree(cls):
     assert by_array.groups_ == by_pandas.groups_ == by_polars.groups_ == [["f", "m"]]
 
 
-@pytest.mark.parametrize(
-    ("selection", "cls"), [("objective", cls) for cls in ESTIMATORS] + by_kind("paper", kinds=KINDS[:2])
-)
+@pytest.mark.parametrize(("selection", "cls"), by_kind("objective") + by_kind("paper", kinds=KINDS[:2]))
 def test_many_classes_and_groups(selection, cls):
     X, y, s = problem(n=900, n_groups=4, n_classes=3)
     labels = np.array(["low", "mid", "high"])[y]
@@ -80,8 +78,7 @@ def test_whole_number_weights_are_copies(cls):
 
 @pytest.mark.parametrize(
     ("weight", "cls"),
-    [(0.37, cls) for cls in ESTIMATORS]
-    + [case for weight in (5.0, 1e37, 1e-42) for case in by_kind(weight, kinds=KINDS[:2])],
+    by_kind(0.37) + [case for weight in (5.0, 1e37, 1e-42) for case in by_kind(weight, kinds=KINDS[:2])],
 )
 def test_equal_weights_change_nothing(weight, cls):
     X, y, s = problem()

@@ -21,14 +21,14 @@ def table(n=12_000, seed=0):
     return np.column_stack([3 * y, 2 * s, y + s]) + rng.normal(size=(n, 3)), y, s
 
 
-def small(*, min_steps=300, **settings):
-    estimator = quick(BinaryMIClassifier, max_epochs=8, min_steps=min_steps, code_size=4)
+def small(*, max_epochs=8, min_steps=300, **settings):
+    estimator = quick(BinaryMIClassifier, max_epochs=max_epochs, min_steps=min_steps, code_size=4)
     return CertifiedClassifier(estimator, path=(0.0, 0.5, 0.9, 0.97), random_state=0, **settings)
 
 
 def brief(**settings):
     """Return one for tests of the choice alone, whatever the quality of the models."""
-    return small(min_steps=60, **settings)
+    return small(max_epochs=2, min_steps=60, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +79,9 @@ def test_where_nothing_passes_it_says_how_far_it_got():
 
 def test_information_can_be_limited_too(fitted):
     X, y, s = table()
-    alone = small(max_disparity=None, max_information=0.9).fit(X, y, sensitive_features=s)
+    alone = brief(max_disparity=None, max_information=0.9).fit(X, y, sensitive_features=s)
     limit = max(alone.path_.code_information[0], alone.path_.class_information[0]) * 1.0001  # the safest reaches it
-    strict = small(max_disparity=0.1, max_information=limit).fit(X, y, sensitive_features=s)
+    strict = brief(max_disparity=0.1, max_information=limit).fit(X, y, sensitive_features=s)
     assert strict.certificate_.information <= limit
     assert strict.path_.passed.sum() <= fitted.path_.passed.sum()
     assert f"{limit:g} bits" in str(strict.certificate_)

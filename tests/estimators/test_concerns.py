@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from battery import CODES, ESTIMATORS, learned, problem, quick
+from battery import CODES, by_kind, learned, problem, quick
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
@@ -16,7 +16,7 @@ from fairbits.estimators import CollapsedCodeWarning, SaturatedPenaltyWarning, V
 from fairbits.estimators.binary import conditional_entropy
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_a_sound_fit_warns_of_nothing(cls):
     learned(cls)  # in which every warning is an error
 
@@ -28,7 +28,7 @@ def test_a_code_without_content_is_told(cls):
         quick(cls, temperature=1000).fit(X, y, sensitive_features=s)
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 @pytest.mark.parametrize("rate", [0.02, 0.3])
 def test_a_class_is_told_to_have_vanished_if_and_only_if_it_has(cls, rate):
     X, _, s = problem()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from battery import problem, quick
+from battery import one_quickly, problem, quick
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
@@ -351,6 +351,7 @@ def test_a_smaller_limit_leaks_less_and_keeps_less(by_limit):
     assert accuracy[-1] == pytest.approx(0.762, abs=0.01)  # Phi(1 / 1.4), Bayes' rule
 
 
+@pytest.mark.slow
 def test_limits_of_the_information_are_met_in_bits():
     X, y, s = mediated(20_000, seed=3)
     shared = {"code_size": BITS, "max_epochs": 20, "batch_size": 512, "learning_rate": 0.01, "measure": "information"}
@@ -394,7 +395,7 @@ def certified_and_true(model, population, y_too=False):
     return certificate, model.transform(X), y, s
 
 
-@pytest.mark.parametrize("limit", [0.05, 1.0])
+@pytest.mark.parametrize("limit", one_quickly([0.05, 1.0]))
 def test_five_groups_and_three_classes(limit):
     X, y, s = many_groups(8_000)
     model = quick(ExactCodeClassifier, limit=limit, code_size=BITS, max_epochs=12, batch_size=512, learning_rate=0.02)

@@ -53,7 +53,7 @@ def brief_pipeline(model, pipeline=FairCodeClassifier.pipeline):
 def _brief(request, monkeypatch):
     """Train for a moment, unless the test is slow."""
     if not request.node.get_closest_marker("slow"):
-        monkeypatch.setattr(ExactCodeClassifier, "own_schedule", replace(OWN, min_steps=60))
+        monkeypatch.setattr(ExactCodeClassifier, "own_schedule", replace(OWN, min_steps=40))
         monkeypatch.setattr(FairCodeClassifier, "pipeline", brief_pipeline)
 
 

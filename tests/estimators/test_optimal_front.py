@@ -48,7 +48,7 @@ def vertices(p_group, limit):
                 yield np.where(np.arange(len(a)) == x, some, chance)
 
 
-@pytest.mark.parametrize("seed", one_quickly([0, 1, 2, 3]))
+@pytest.mark.parametrize("seed", one_quickly([2, 0, 1, 3]))  # the limits bind in the first
 def test_two_words_against_brute_force(seed):
     p_label, p_group = posteriors(6, seed=seed)
     for limit in (0.0, 0.05, 0.2):
@@ -73,10 +73,7 @@ def test_no_other_code_is_above_the_front(classes, groups):
     assert (front["information"] >= [information - 1e-9 for information, _ in points]).all()
 
 
-@pytest.mark.parametrize(
-    ("classes", "groups"),
-    [(3, 2), pytest.param(2, 2, marks=pytest.mark.slow), pytest.param(2, 4, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize(("classes", "groups"), [(2, 4), (3, 2), pytest.param(2, 2, marks=pytest.mark.slow)])
 def test_the_measures_are_those_of_the_code(classes, groups):
     p_label, p_group = posteriors(60, classes, groups)
     for code in optimal_codes(p_label, p_group, [0.0, 0.05, 0.5], n_words=5):

@@ -124,7 +124,8 @@ def test_it_ends_with_tables(uninterrupted):
     assert "logistic regression" in (command.folder / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("kills", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [0, 1, 2])
 def test_killed_in_a_fit_in_a_search_and_in_writing_it_ends_the_same(uninterrupted, tmp_path, kills):
     command = Command(tmp_path)
     if kills == 0:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from battery import CODES, ESTIMATORS, problem, quick
+from battery import CODES, ESTIMATORS, by_kind, one_quickly, problem, quick
 from model_zoo import certified, certified_fair_code, fair_code, images, mixed_table, pipeline, posterior_pipeline
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -90,13 +90,13 @@ def test_every_method(cls, tmp_path):
     assert list(loaded.feature_names_in_) == ["a", "b", "ü"]
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_every_method_on_images(cls, tmp_path):
     model, pictures = images(cls)
     assert_same(model, again(model, tmp_path), pictures)
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_every_method_without_groups(cls, tmp_path):
     X, y, _ = problem(n=200)
     model = quick(cls).fit(X, y)
@@ -308,9 +308,9 @@ def odd_table(seed=5):
 @pytest.mark.parametrize(
     ("grouping", "n_classes", "settings"),
     [
-        ("intersection", 2, {}),
+        pytest.param("intersection", 2, {}, marks=pytest.mark.slow),  # as those of a fair code
         ("each", 3, {}),
-        (GroupEncoder(groups="each", n_bins=3), 2, {"columns": False, "cv": 3}),
+        pytest.param(GroupEncoder(groups="each", n_bins=3), 2, {"columns": False, "cv": 3}, marks=pytest.mark.slow),
         ("intersection", 3, {"encode_sensitive": True}),
     ],
     ids=["plain", "each", "without columns", "told"],
@@ -347,8 +347,8 @@ def test_a_fair_code(settings, tmp_path):
 
 @pytest.mark.parametrize(
     "estimator",
-    [None, FairCodeClassifier(limit=0.7, code_size=3), "pipeline"],
-    ids=["default", "fair code", "pipeline"],
+    one_quickly(["pipeline", None, FairCodeClassifier(limit=0.7, code_size=3)]),
+    ids=["pipeline", "default", "fair code"],
 )
 def test_a_certified_fair_code(estimator, tmp_path):
     if estimator == "pipeline":

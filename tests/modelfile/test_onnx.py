@@ -25,7 +25,6 @@ from fairbits import (
     TableEncoder,
     VanillaClassifier,
     VFAEClassifier,
-    VIBClassifier,
     export_onnx,
 )
 from fairbits.datasets import biased_digits
@@ -92,7 +91,15 @@ def code(tmp_path_factory):
 # ---------------------------------------------------------------------- parity
 
 
-@pytest.mark.parametrize("cls", by_kind(more=(VFAEClassifier, VIBClassifier)))  # whose predictions are their own
+GRAPHS = (
+    VanillaClassifier,
+    BinaryBernoulliClassifier,
+    ExactCodeClassifier,
+    VFAEClassifier,
+)
+
+
+@pytest.mark.parametrize("cls", by_kind(kinds=GRAPHS))  # nearly all others have those of the first two
 def test_every_method(cls, tmp_path):
     X, y, s = problem(1000, n_groups=3, n_classes=3)
     model = quick(cls).fit(X, y, sensitive_features=s)
@@ -102,9 +109,8 @@ def test_every_method(cls, tmp_path):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"binary": True, "hidden_sizes": (32, 16)},
-        {"noise_floor": 0.2, "temperature": 0.1},
-        {"code_size": 40, "hidden_sizes": ()},
+        {"binary": True, "hidden_sizes": (32, 16), "noise_floor": 0.2, "temperature": 0.1},
+        pytest.param({"code_size": 40, "hidden_sizes": ()}, marks=pytest.mark.slow),
     ],
     ids=lambda settings: next(iter(settings)),
 )
@@ -119,7 +125,7 @@ def test_codes_with_every_setting_that_shapes_them(settings, tmp_path):
     [
         (BinaryMIClassifier, np.uint8, {"binary": True}),
         pytest.param(BinaryBernoulliClassifier, np.uint8, {}, marks=pytest.mark.slow),
-        (VanillaClassifier, np.float32, {}),
+        pytest.param(VanillaClassifier, np.float32, {}, marks=pytest.mark.slow),
     ],
 )
 def test_images(cls, dtype, settings, tmp_path):
@@ -268,7 +274,7 @@ def check_estimates(front, method, folder):
     ("grouping", "n_classes", "settings"),
     [
         pytest.param("intersection", 2, {}, marks=pytest.mark.slow),  # as those of a fair code
-        ("each", 3, {}),
+        pytest.param("each", 3, {}, marks=pytest.mark.slow),
         pytest.param("intersection", 2, {"columns": False}, marks=pytest.mark.slow),
     ],
     ids=["crossed", "three classes", "estimates alone"],
@@ -286,6 +292,7 @@ def test_estimates_are_within_the_encoder(grouping, n_classes, settings, tmp_pat
     assert described["files"] == ["encoder.onnx", "head.onnx"]
 
 
+@pytest.mark.slow
 def test_few_rows_have_no_trees(tmp_path):
     table, y, s = mixed_table(300)
     front, method = PosteriorEncoder(), quick(ExactCodeClassifier)
@@ -329,8 +336,10 @@ def test_a_certified_fair_code_is_exported_whole(tmp_path):
     check_estimates(*model.estimator_, export_onnx(model, tmp_path))
 
 
+@pytest.mark.slow
 def test_a_method_without_a_code_behind_estimates(tmp_path):
-    table, y, s = mixed_table()
+    table, _, s = mixed_table()
+    y = np.digitize(table.age, [0, 2])
     with few_trees():
         front = PosteriorEncoder().fit(table, y, sensitive_features=s[["sex"]])
     method = quick(VanillaClassifier).fit(front.transform(table), y)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from battery import one_quickly
 from fit_records import EVIL, GROUP, audit_record, small_record
 from paper_records import draw_no_pixels, everything
 
@@ -78,6 +79,11 @@ def html(record):
 @pytest.fixture(scope="module")
 def parsed(html):
     return Parsed(html)
+
+
+@pytest.fixture(scope="module")
+def parsed_random(random):
+    return Parsed(record_page(random))
 
 
 def test_the_page_is_small_and_in_order(html, parsed):
@@ -176,8 +182,8 @@ def test_the_page_says_what_the_record_says(record, parsed):
 
 @pytest.mark.parametrize("varied", ["limit", "gamma"])
 def test_the_slider_has_a_text_for_every_model_of_the_path(request, varied):
-    record = request.getfixturevalue("record" if varied == "limit" else "random")
-    parsed = Parsed(record_page(record))
+    names = ("record", "parsed") if varied == "limit" else ("random", "parsed_random")
+    record, parsed = map(request.getfixturevalue, names)
     (slider,) = parsed.having("input", type="range")
     (texts,) = [json.loads(text) for a, text in parsed.scripts if a.get("id") == "places"]
     path = sorted((m for m in record["alternatives"] if m["name"] == "fairbits"), key=lambda m: m["value"])
@@ -191,8 +197,8 @@ def test_the_slider_has_a_text_for_every_model_of_the_path(request, varied):
     assert path[int(slider["value"])]["chosen"]
 
 
-def test_only_random_codes_are_drawn(record, random):
-    hard, drawn = (Parsed(record_page(found)).text for found in (record, random))
+def test_only_random_codes_are_drawn(parsed, parsed_random):
+    hard, drawn = parsed.text, parsed_random.text
     assert not re.search(r"\bdraws?\b|\bdrawn\b|random code", hard.replace("the random code whose bits", ""))
     for words in (
         "one draw of the code predicts paid",
@@ -230,7 +236,7 @@ def test_the_verdicts(record):
         ("best_epoch", None),
     ],
 )
-@pytest.mark.parametrize("value", ["gone", "empty"])
+@pytest.mark.parametrize("value", one_quickly(["gone", "empty"]))
 def test_a_missing_part_is_said(record, part, section, value):
     changed = {k: v for k, v in record.items() if k != part or value != "gone"}
     if value != "gone":
@@ -262,6 +268,7 @@ def test_audits_of_other_representations_have_a_page():
     assert real.text.count("Not in this report") == 6
 
 
+@pytest.mark.slow
 def test_the_papers_experiments_have_a_page(tmp_path, monkeypatch):
     draw_no_pixels(monkeypatch)
     for found in everything():

@@ -21,7 +21,17 @@ from fairbits.estimators.diagnostics import held_out_scores
 from fairbits.metrics import discrimination
 
 DRAWN = ("reductions", "thresholds")  # predict at random
-names = pytest.mark.parametrize("name", RIVALS)
+SLOW = ("linear adversarial", "lfr")  # as the others, in all that they inherit
+
+
+def of_each(names):
+    """Return a mark for these adapters, some of them slowly."""
+    return pytest.mark.parametrize(
+        "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else []) for name in names]
+    )
+
+
+names = of_each(RIVALS)
 
 
 def unmitigated():
@@ -100,7 +110,7 @@ def test_another_seed_is_another_fit_or_another_draw(name):
         assert abs(chances(first, X, s) - chances(second, X, s)).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", [name for name in RIVALS if name not in DRAWN])
+@of_each([name for name in RIVALS if name not in DRAWN])
 def test_no_seed_is_fresh_randomness(name):
     X, y, s = problem(n=200)
     first, second = (brief(name, random_state=None).fit(X, y, sensitive_features=s) for _ in range(2))
@@ -138,7 +148,7 @@ def test_text_labels_and_groups(name):
     assert set(model.predict(frame, **told(model, groups))) <= {"default", "paid"}
 
 
-@pytest.mark.parametrize("name", [name for name in RIVALS if name != "lfr"])
+@of_each([name for name in RIVALS if name != "lfr"])
 def test_intersections_of_two_columns(name):
     X, y, s = problem(n=300, n_groups=4)
     columns = {"sex": s // 2, "race": np.where(s % 2, "w", "b")}

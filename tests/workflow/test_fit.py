@@ -189,16 +189,16 @@ class Loud(BinaryMIClassifier):
     """Warns of something, with its gamma."""
 
     def concerns(self, X, y=None, sensitive_features=None):
-        kinds = (VanishedClassWarning, SaturatedPenaltyWarning) if len(X) == 1680 else ()  # the training rows
+        kinds = (VanishedClassWarning, SaturatedPenaltyWarning) if len(X) == 560 else ()  # the training rows
         return [kind(f"{kind.__name__} of gamma {self.gamma}.") for kind in kinds]
 
 
 @pytest.fixture(scope="module")
-def fixed(task):
+def fixed(few):
     """Return a fit of a given gamma in which every model warns of something."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "BinaryMIClassifier", Loud)
-        return fit_task(task, FitOptions(gamma=0.2, **BRIEF), path=GAMMAS)
+        return fit_task(few, FitOptions(gamma=0.2, **BRIEF), path=GAMMAS)
 
 
 def test_a_fixed_gamma_has_a_certificate_and_no_promise(fixed):
