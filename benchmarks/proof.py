@@ -121,7 +121,7 @@ def trained(settings: dict[str, Any], gammas: Sequence[float], seed: int, X, y, 
 
 
 def _certify(theta: np.ndarray, s: np.ndarray) -> Certificate:
-    return certify(theta, sensitive_features=s, generator=torch.Generator().manual_seed(0))
+    return certify(theta, sensitive_features=s, random_state=0)
 
 
 def choice(job: Job) -> dict[str, Any]:

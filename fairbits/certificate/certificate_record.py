@@ -107,17 +107,17 @@ class Certificate:
     @property
     def covers(self) -> str:
         """What is guaranteed, in words."""
-        if self.promise is not None:
-            return (
-                f"Guaranteed at {percent(self.confidence)} confidence: {self.promise} The "
-                "numbers above are estimates for the chosen model, not part of the guarantee."
-            )
-        each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
         who = (
             "Each person counts once, by the mean of the person's rows"
             if self.by_person
             else "Each row is taken for another person"
         )
+        if self.promise is not None:
+            return (
+                f"Guaranteed at {percent(self.confidence)} confidence: {self.promise} {who}. The "
+                "numbers above are estimates for the chosen model, not part of the guarantee."
+            )
+        each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
         kind = ", disparity and balanced accuracy by a normal approximation" if self.asymptotic else ""
         return (
             f"At {percent(self.confidence)} confidence, in the population that the calibration rows come from: for "

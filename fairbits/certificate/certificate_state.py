@@ -18,7 +18,7 @@ from fairbits.certificate.certification import (
     read_prior,
 )
 from fairbits.certificate.group_sums import MAX_BITS, GroupSums, group_sums
-from fairbits.certificate.released_code import Release, fitted_code
+from fairbits.certificate.released_code import Release, certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
 from fairbits.storage import file_errors, replace_file
@@ -100,6 +100,9 @@ class CertificateState:
     def __init__(self, model: Any, *, labels: Any = None, by_person: bool = False):
         self._model, self.by_person = model, by_person
         method, _ = fitted_code(model, None)
+        if certified_decision(model):
+            problem = "This model guarantees its class, not its code."
+            raise InputError(problem, remedy="Certify its decisions with `certify`.")
         if not hasattr(method, "code_probabilities") or method.group_encoder_ is None:
             raise InputError(f"{type(method).__name__} has no code with groups to certify.")
         self.bits, self.hard = method.code_size, method.is_hard

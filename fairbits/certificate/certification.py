@@ -205,6 +205,7 @@ def coded_rows(
     """Return what a source releases about rows, as `certify` takes it."""
     if isinstance(source, CodedRows):
         return source._replace(theta=np.asarray(source.theta, dtype=np.float64))
+    classes = getattr(source, "classes_", ())
     if certified_decision(source) and X is not None:  # its code is not certified
         check_fresh(*fitted_code(source, X, sensitive_features))
         source, X, encoder = source.predict(X, sensitive_features=sensitive_features), None, source.group_encoder_
@@ -229,7 +230,7 @@ def coded_rows(
         encoder = GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=len(values))
     if values.ndim == 1:
         cells, named = _decisions(values, levels)
-        possible = len(levels) + 1 if levels is not None else max(len(named), len(getattr(source, "classes_", ())))
+        possible = len(levels) + 1 if levels is not None else max(len(named), len(classes))
         return CodedRows(binary_digits(cells, possible), encoder, hard=True, decision=True, named=named)
     return _given_code(values, encoder)
 

@@ -18,7 +18,7 @@ from fairbits.certificate import Certificate, SmallGroupWarning, TrainingRowsWar
 from fairbits.certificate.deviations import HOEFFDING
 from fairbits.certificate.released_code import encode_rows, need_certified_code
 from fairbits.encoding import GroupEncoder, SeenRows, row_hashes, take_rows
-from fairbits.encoding.people import split_people
+from fairbits.encoding.people import person_numbers, split_people
 from fairbits.errors import InputError
 from fairbits.estimators.candidates import Decision, decisions, fitted_once, has_code, in_words, last_step, out_of_fold
 from fairbits.estimators.codes import FittedCodeMixin
@@ -115,8 +115,9 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         if calibration is None:
             rows = split_people(len(y), self.calibration_fraction, self.random_state, person)
         else:
-            held = np.arange(len(y))[np.asarray(calibration)]
-            rows = np.setdiff1d(np.arange(len(y)), held), held
+            apart = np.unique(np.arange(len(y))[np.asarray(calibration)])
+            rows = np.setdiff1d(np.arange(len(y)), apart), apart
+            _check_people(person, rows)
         train, held = (tuple(take_rows(p, r) for p in (X, np.asarray(y), sensitive_features)) for r in rows)
         check_labels(self.max_odds_disparity, self.odds_label, np.asarray(y), held[1])
         who = None if person is None else take_rows(person, rows[1])
@@ -286,3 +287,13 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
 def method_path(method: Any) -> str:
     """Return in what the models of a path differ: the limit that they are trained to, gamma, or the candidate."""
     return next(name for name in ("limit", "gamma", "candidate") if name in method.stacked_settings)
+
+
+def _check_people(person: Any, rows: tuple[np.ndarray, np.ndarray]) -> None:
+    """Raise if somebody has rows in both parts, which would not be independent."""
+    if person is None:
+        return
+    numbers = person_numbers(person, sum(map(len, rows)))
+    if both := len(np.intersect1d(*(numbers[part] for part in rows))):
+        problem = f"{both:,} people have rows for training and for calibration."
+        raise InputError(problem, remedy="Put all rows of a person in one part, or leave calibration out.")

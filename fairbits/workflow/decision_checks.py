@@ -81,11 +81,13 @@ def plain_rates(rates: pd.DataFrame) -> list[dict[str, Any]]:
 def rates_and_ratios(
     selected: np.ndarray, s: pd.DataFrame, truth: np.ndarray | None, confidence: float
 ) -> tuple[pd.DataFrame, list[Ratio]]:
-    """Return the rates of all groups and crossings, and of every column the smallest ratio of selection rates.
+    """Return the rates of groups and crossings, and of every column the smallest ratio of selection rates.
 
-    `selected` says who got the decision, `truth` whose label is the favourable one; rows are independent.
+    `selected` says who got the decision, `truth` whose label is the favourable one; rows are independent. Groups of
+    fewer than 10 rows are left out: they would show single people.
     """
     rates = group_rates(selected, sensitive_features=s, y=truth, confidence=confidence)
+    rates = rates[rates.rows >= FEWEST_OF_A_GROUP].reset_index(drop=True)
     return rates, [Ratio(str(column), *smallest_ratio(own)) for column, own in rates.groupby("column", sort=False)]
 
 
@@ -141,5 +143,7 @@ def certify_decisions(
 
 
 def plain_values(column: pd.Series) -> np.ndarray:
-    """Return numbers as they are, and anything else as texts."""
-    return column.to_numpy() if column.dtype.kind in "biuf" else column.astype(str).to_numpy()
+    """Return numbers as they are, whole ones without a point, and anything else as texts."""
+    values = column.to_numpy() if column.dtype.kind in "biuf" else column.astype(str).to_numpy()
+    whole = values.dtype.kind == "f" and bool((np.isfinite(values) & (values % 1 == 0)).all())
+    return values.astype(np.int64) if whole else values

@@ -216,6 +216,20 @@ def test_a_table_of_decisions_is_certified(decisions, fairbits):
     assert "Each row is taken for another person." in own
 
 
+def test_a_crossing_of_one_person_is_not_shown_and_whole_numbers_stay_whole(decisions, fairbits):
+    """One missing decision makes numbers of a CSV fractional; one person of a rare crossing has a rate of 0 or 1."""
+    decisions = decisions.assign(approved=(decisions.approved == "yes").astype(float), race="common")
+    women, men = (np.flatnonzero(decisions.sex == sex) for sex in ("F", "M"))
+    decisions.loc[0, "approved"], decisions.loc[[*women[:40], men[1]], "race"] = np.nan, "rare"
+    decisions.to_csv("d.csv", index=False)
+    asked = ("--decision", "approved", "--sensitive", "sex,race", "--positive", "1", "--json")
+    record = json.loads(fairbits("certify", "d.csv", *asked).out)
+    assert record["positive"] == "1"
+    shown = [rate["group"] for rate in record["rates"] if "sex" in rate["column"] and "race" in rate["column"]]
+    assert len(shown) == 3
+    assert min(rate["rows"] for rate in record["rates"]) >= 10
+
+
 def test_people_and_levels_on_the_command_line(decisions, fairbits):
     by_person = fairbits("certify", "d.csv", "--decision", "approved", "--sensitive", "sex", "--person", "who").out
     assert "Each person counts once" in by_person

@@ -302,3 +302,13 @@ def test_no_more_promises_are_broken_than_stated():
 def test_the_path_is_a_frame_of_what_was_tested(three):
     assert isinstance(three.path_, pd.DataFrame)
     assert list(three.path_) == ["candidate", "class_total_variation", "passed", "accuracy"]
+
+
+def test_a_person_is_in_one_part_only():
+    X, y, s = problem(600)
+    model = CertifiedClassifier(LogisticRegression(), max_disparity=0.5)
+    with pytest.raises(InputError, match=r"150 people have rows for training and for calibration\."):
+        model.fit(X, y, sensitive_features=s, person=np.arange(600) // 4, calibration=np.arange(0, 600, 2))
+    counted = model.fit(X, y, sensitive_features=s, calibration=[*range(300), *range(300)]).certificate_
+    assert sum(counted.rows.values()) == 300  # a place that is named twice is one row
+    assert "Each row is taken for another person." in counted.covers
