@@ -56,13 +56,13 @@ def test_the_concepts_page_quotes_the_worked_example(capsys, monkeypatch):
 
 def test_codes_of_a_table_of_ones_own_are_released_within_the_limit(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(InvariantClassifier, "own_schedule", Schedule(min_steps=60, patience=1))
-    text = run("own_table.py", str(tmp_path / "codes.csv"), "6000", "0", capsys=capsys, monkeypatch=monkeypatch)
+    text = run("own_table.py", str(tmp_path / "codes.csv"), "3000", "0", capsys=capsys, monkeypatch=monkeypatch)
     assert "differ between two groups by at most 0.15" in text
     assert float(text.split()[-1]) < 0.15
     released = pd.read_csv(tmp_path / "codes.csv", index_col=0)
     assert list(released.columns) == [f"bit{i}" for i in range(8)]
     assert released.isin([0, 1]).all(axis=None)
-    assert list(released.index) == list(range(6000, 12000))
+    assert list(released.index) == list(range(3000, 6000))
 
 
 @pytest.mark.parametrize(

@@ -144,10 +144,11 @@ def test_a_rare_group_is_not_drowned(model):
     assert found.proved_balanced_accuracy < best
 
 
-def test_no_bit_tells_but_all_but_the_linear_probe_find_the_xor():
+@pytest.mark.parametrize("models", one_quickly([QUICK, FULL]))
+def test_no_bit_tells_but_all_but_the_linear_probe_find_the_xor(models):
     data = make_xor(1000, w=8.0, random_state=6)
-    found = run_probes(data.draw_codes(6), data.groups, **NAMES, models=FULL)
-    assert [result.model for result in found] == list(FULL)
+    found = run_probes(data.draw_codes(6), data.groups, **NAMES, models=models)
+    assert [result.model for result in found] == list(models)
     for result in found:
         if result.model == "logistic":
             assert result.auc_high < 0.6

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from battery import quick
+from battery import LEARNS, quick
 from scipy.special import expit
 
 from fairbits import BinaryMIClassifier, CertificateState, ExactCodeClassifier, InputError, certify
@@ -21,11 +21,9 @@ def problem(n=3000, seed=0):
 
 @pytest.fixture(scope="module", params=["hard", "random"])
 def model(request):
-    method = (
-        quick(ExactCodeClassifier, code_size=3) if request.param == "hard" else quick(BinaryMIClassifier, code_size=6)
-    )
+    cls, code_size = (ExactCodeClassifier, 3) if request.param == "hard" else (BinaryMIClassifier, 6)
     X, y, s = problem(800)
-    return method.fit(X, y, sensitive_features=s)
+    return quick(cls, code_size=code_size, **LEARNS).fit(X, y, sensitive_features=s)
 
 
 def states(model, X, y, s, **options):

@@ -148,6 +148,7 @@ def test_killed_in_a_fit_in_a_search_and_in_writing_it_ends_the_same(uninterrupt
     assert len(trials.read_bytes().split(b"\n")) >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes in /proc")
 def test_stopped_by_ctrl_c_it_leaves_no_worker_behind(tmp_path):
     command = Command(tmp_path, PLAN.replace("trials = 12", "trials = 1200"))  # it is not to end before the signal
