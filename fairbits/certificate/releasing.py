@@ -1,4 +1,4 @@
-"""The guarded way to release codes: one place for all draws that leave, and a ledger of who has received one."""
+"""The guarded way to release codes: one place for all codes that leave, and a ledger of who has received one."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class AlreadyReleasedError(InputError):
         super().__init__(
             f"{who} already {'has' if people == 1 else 'have'} {codes} (recognised by {how}), and the certificate "
             f"covers only {most} per person.",
-            remedy="Pass repeated='reuse' to get the same codes, or 'again' to draw new ones, which it does not cover.",
+            remedy="Pass repeated='reuse' to get the same codes, or 'again' to get new ones, which it does not cover.",
         )
 
 
@@ -96,14 +96,16 @@ def release(
 
     A certificate covers a fixed number of draws per person, of whatever kind. `transform` has no memory; this has. The
     random numbers are the operating system's, whatever the model's random_state, and every code is on the disk before
-    this returns. A hard code is not drawn: it needs no ledger and is returned as it is.
+    this returns. A hard code is not drawn, and the same one again is harmless: it needs no ledger. With one, people are
+    noticed who also have a code of another model, or whose code has changed with their values; without one, nobody
+    counts.
 
     Parameters
     ----------
     model : a fitted estimator with a code, also in a pipeline or a CertifiedClassifier
     X : the rows
     ledger : path of the ledger, made if there is none, or an open `Ledger`; a model needs one ledger, for all releases.
-        Several models may share it: it then counts the people who have codes of several. A hard code needs none
+        Several models may share it: it then counts the people who have codes of several
     sensitive_features : of these rows, for an encoder that sees them (`encode_sensitive`)
     person : one identifier per row, or a table of several columns; 100, 100.0 and "100 " are the same. None: rows with
         the same values are the same person from one call to the next, and different people within a call
@@ -134,15 +136,17 @@ def release(
         raise InputError(f"{type(method).__name__} has no code to release.")
     certificate = getattr(model, "certificate_", None)
     check_certified_kind(method, certificate)
-    if method.is_hard:
-        codes = Release(draws, eps, coarse, hard=True).draw(method.code_probabilities(rows), system_uniforms)
-        return Released(codes, len(codes))
+    what = Release(draws, eps, coarse, method.is_hard)
     if ledger is None:
-        raise InputError("A random code is released with a ledger.", remedy="Pass the path of one as `ledger`.")
+        if not what.hard or person is not None:
+            problem = "People are counted in a ledger." if what.hard else "A random code is released with a ledger."
+            raise InputError(problem, remedy="Pass the path of one as `ledger`.")
+        codes = what.draw(method.code_probabilities(rows), system_uniforms)
+        return Released(codes, len(codes))
     if certified_draws is None:
         certified_draws = draws if certificate is None else certificate.release["draws"]
     names = None if person is None else person_table(person, len(rows))
-    people, what = [] if names is None else list(names), Release(draws, eps, coarse)
+    people = [] if names is None else list(names)
     with (
         nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger(ledger, people, accept_loss=accept_loss) as opened
     ):
@@ -194,19 +198,22 @@ def release_pieces(
         rows = repeats_apart(number)
         known = ledger.find(rows ^ mask)
         before = known["draws"].astype(np.int64)
-        spent = int((before + what.draws > covered).sum())
+        own, last = what.packed(codes), known["code"]
+        same = (last[:, : own.shape[1]] == own[:, : last.shape[1]]).all(1)
+        same &= (before > 0) & (known["kind"] == kind) & what.hard  # the same hard code once more is no second code
+        spent = int((~same & (before + what.draws > covered)).sum())
         if repeated == "refuse" and spent:
             raise AlreadyReleasedError(spent, len(rows), covered, how or "the values that the model reads")
-        kept = (before > 0) & (repeated == "reuse")
+        kept = same | ((before > 0) & (repeated == "reuse"))
         other_kind = int((known["kind"][kept] != kind).sum())
         if other_kind:
             raise OtherReleaseError(other_kind)
         if kept.any():
-            codes[kept] = what.unpacked(known["code"][kept], method.code_size)
+            codes[kept] = what.unpacked(last[kept], method.code_size)
         identical = number.duplicated(keep=False) | (ledger.find((number.to_numpy() + ODD) ^ mask)["draws"] > 0)
         elsewhere = [ledger.find(_places(ledger, seen, other, leading_zeros) ^ other)["draws"] > 0 for other in others]
         new = ~kept
-        ledger.enter((rows ^ mask)[new], what.packed(codes[new]), draws=what.draws, zeros=seen.zeros[new], kind=kind)
+        ledger.enter((rows ^ mask)[new], own[new], draws=what.draws, zeros=seen.zeros[new], kind=kind)
     return Released(
         codes=codes,
         new=int((before == 0).sum()),
@@ -214,10 +221,10 @@ def release_pieces(
         again=int((~kept & (before > 0)).sum()),
         most_draws=int((before + what.draws * ~kept).max(initial=0)),
         alike=alike,
-        exchangeable=int((kept & identical).sum()),
+        exchangeable=int((kept & ~same & identical).sum()),
         other_models=int(np.any(elsewhere, axis=0).sum()) if elsewhere else 0,
         certified_draws=covered,
-        named=bool(how),
+        named=bool(how) or what.hard,
         complete=ledger.complete,
     )
 

@@ -23,11 +23,11 @@ Keep = Annotated[str | None, Option(help="Columns to copy to the output, comma-s
 Person = Annotated[
     str | None,
     Option(
-        help="Random codes: columns that identify a person, comma-separated. Without them, a person is recognised by "
-        "the values the model reads, and every row of one table is a different person."
+        help="Columns that identify a person, comma-separated. Without them, a person is recognised by the values the "
+        "model reads, and every row of one table is a different person."
     ),
 ]
-Reuse = Annotated[bool, Option("--reuse", help="Random codes: write the same code again for people who have one.")]
+Reuse = Annotated[bool, Option("--reuse", help="With a ledger: write the same code again for people who have one.")]
 SafeCells = Annotated[
     bool, Option("--safe-cells", help="Put ' before text in a CSV that a spreadsheet would run as a formula.")
 ]
@@ -35,18 +35,16 @@ LedgerFile = Annotated[
     Path | None,
     Option(
         "--ledger",
-        help="Random codes: file that records who has a code; several models may share it.",
-        show_default="released.ledger in the model's folder",
+        help="File that records who has a code; several models may share it.",
+        show_default="random codes, or with --person: released.ledger in the model's folder",
     ),
 ]
-AcceptLoss = Annotated[
-    bool, Option("--accept-loss", help="Random codes: go on although the ledger of the last release is lost.")
-]
+AcceptLoss = Annotated[bool, Option("--accept-loss", help="Go on although the ledger of the last release is lost.")]
 Zeros = StrEnum("Zeros", ["same", "different"])
 LeadingZeros = Annotated[
-    Zeros | None, Option(help="Random codes: whether persons 7 and 007 are the same.", show_default="ask")
+    Zeros | None, Option(help="With --person: whether 7 and 007 are the same person.", show_default="ask")
 ]
-Again = Annotated[bool, Option("--again", help="Random codes: draw new ones; the certificate does not cover them.")]
+Again = Annotated[bool, Option("--again", help="With a ledger: write new codes; the certificate does not cover them.")]
 
 
 def transform(
@@ -68,7 +66,8 @@ def transform(
     """Write a code for every row: the bits that you may share.
 
     A person with the same data always has the same code. Only models of --gamma draw random codes: the certificate then
-    covers one per person, and a ledger records who has one. Back it up with the model.
+    covers one per person, and a ledger records who has one. Back it up with the model. With --person or --ledger, the
+    codes of any model are recorded, so that a second model's release of the same people is noticed.
 
     Of a model of `fairbits fit --promise class`, the class alone is certified: it is written in place of a code.
     """
@@ -102,6 +101,7 @@ class Files:
         torch.set_num_threads(1)  # on a busy machine threads wait for each other
         self.model, self.table = open_model(model), TableFile(table, **reading)
         self.reader, self.output, self.keep = RowReader(self.model, self.table), output, list(keep)
+        self.counted = False  # whether the ledger knows these people by their identifiers
         self.table.check_columns(keep)
 
     def check_free(self, columns: Sequence[str]) -> None:
@@ -118,7 +118,7 @@ class Files:
                 show(self.reader.rows, None, f"{doing}: {self.reader.rows:,} rows")
 
     def codes(self, **options: Any) -> tuple["np.ndarray", "Released | None"]:
-        """Return the codes of the rows; random ones are drawn as the options say, and entered in the model's ledger."""
+        """Return the codes of the rows, entered in a ledger if they are random or the options ask for it."""
         import numpy as np
 
         from fairbits.certificate import Ledger, Release
@@ -127,11 +127,13 @@ class Files:
 
         method, given = self.model.method, [name for name, value in options.items() if value]
         if self.model.is_hard:
-            self._refuse_drawing(given)
-            return np.concatenate([method.transform(X) for X, _ in self.encoded("computing codes")]), None
+            counted = {"person", "ledger"} & set(given)
+            self._refuse_drawing([name for name in given if name == "expected" or not counted])
+            if not counted:
+                return np.concatenate([method.transform(X) for X, _ in self.encoded("computing codes")]), None
         repeated = [name for name in given if name in ("reuse", "again")] or ["refuse"]
         if len(repeated) > 1:
-            raise InputError("--reuse outputs the same codes, --again draws new ones: pass only one of the two.")
+            raise InputError("--reuse outputs the same codes, --again new ones: pass only one of the two.")
         person, draws = names(options["person"]), 1 if self.model.limit is None else self.model.limit.draws
         own, zeros = self.model.folder / LEDGER_NAME, options.get("leading_zeros")
         keeping = {
@@ -139,8 +141,9 @@ class Files:
             "accept_loss": options.get("accept_loss", False),
         }
         with Ledger(options.get("ledger") or own, person, **keeping) as ledger:
-            pieces = self.encoded("drawing codes", person)
-            released = release_pieces(method, pieces, ledger, Release(), repeated[0], draws, zeros)
+            pieces, what = self.encoded("computing codes", person), Release(hard=self.model.is_hard)
+            released = release_pieces(method, pieces, ledger, what, repeated[0], draws, zeros)
+        self.counted = bool(person)
         return released.codes, released
 
     def _refuse_drawing(self, given: list[str]) -> None:
@@ -188,32 +191,35 @@ class Files:
         """Print what was written, and what the certificate says of it."""
         record: dict[str, Any] = {"output": str(self.output), "rows": self.reader.rows}
         words: dict[str, Any] = {"what": what, "kept": ", ".join(self.keep), "model": self.model.folder}
-        if self.model.is_hard or self.model.decides:
-            refused = (self.model.record or {}).get("certified") is False
-            record["covered"] = covered = self.model.limit is not None and not refused
-            said: dict[str, Any] = {"computed": True, "covered": covered, "decided": self.model.decides}
-            said |= {"refused": refused, "kept": self.keep}
-        elif released is None:
-            record["covered"] = False
-            promised = self.model.limit is not None and self.model.limit.promised
-            said = {"expected": True, "averaged_but_class": promised, "averaged": not promised}
-        else:
+        computed, counted = self.model.is_hard or self.model.decides, dict[str, Any]()
+        if released is not None:
             counts = ("new", "reused", "again", "most_draws", "alike", "exchangeable", "other_models", "covered")
             record |= {name: getattr(released, name) for name in counts}
             record["certificate_draws"] = released.certified_draws
             words["who"] = f"{released.again:,} people now have" if released.again else "Some of these people have"
             words["identical"] = "1 row is" if released.alike == 1 else f"{released.alike:,} rows are"
-            said = {
-                "drawn": True,
-                "reused": released.reused,
+            counted = {
+                "reused": released.reused and not computed,
                 "exchangeable": released.exchangeable,
-                "not_covered": released.covered is False,
+                "changed" if computed else "not_covered": released.covered is False,
                 "unnamed": released.covered is None and not released.named,
                 "incomplete": not released.complete,
                 "other_models": released.other_models,
-                "alike": released.alike and not released.exchangeable,
-                "kept": self.keep,
+                "alike": released.alike and not released.exchangeable and not computed,
             }
+        if computed:
+            refused = (self.model.record or {}).get("certified") is False
+            certified = self.model.limit is not None and not refused
+            record["covered"] = certified and (released is None or released.covered)
+            said = {"computed": True, "covered": record["covered"], "decided": self.model.decides, "refused": refused}
+            said |= {**counted, "uncounted": not self.counted, "count": not self.counted and not self.model.decides}
+            said |= {"kept": self.keep}
+        elif released is None:
+            record["covered"] = False
+            promised = self.model.limit is not None and self.model.limit.promised
+            said = {"expected": True, "averaged_but_class": promised, "averaged": not promised}
+        else:
+            said = {"drawn": True, **counted, "kept": self.keep}
         record["notes"] = self.reader.notes
         lines = [WORDS["releases"][name].format(**record, **words) for name, holds in said.items() if holds]
         print(json.dumps(record) if as_json else "\n".join([*lines, *record["notes"]]))

@@ -1,4 +1,4 @@
-"""Hard codes on the command line: nothing is drawn, no ledger is kept, and the certificate covers the predictions."""
+"""Hard codes on the command line: nothing is drawn, a ledger is kept on request, and predictions are covered."""
 
 import json
 import shutil
@@ -38,6 +38,28 @@ def test_codes_are_the_same_at_every_call_and_leave_no_trace(place, fairbits):
     assert fairbits("transform", "m", "new.csv", "-o", "b.csv").code == 0
     assert (place / "a.csv").read_text() == (place / "b.csv").read_text()
     assert contents(place / "m") == before
+    assert "Nobody counts whether a recipient also gets" in first.out
+    assert "pass --person, and the same --ledger for all models" in first.out
+
+
+def test_a_ledger_notices_a_second_model_and_no_repeat_of_the_first(place, fairbits):
+    people, shared = population(300, 7), ["--person", "id", "--ledger", "shared.ledger"]
+    for output in ("a.csv", "b.csv"):
+        ended = fairbits("transform", "m", "new.csv", "-o", output, *shared)
+        assert ended.out.splitlines()[1:] == ["The certificate covers them, and everything made from them alone."]
+    fairbits("transform", "m", "new.csv", "-o", "c.csv")
+    assert (place / "a.csv").read_text() == (place / "b.csv").read_text() == (place / "c.csv").read_text()
+    ended = fairbits("predict", "e", "new.csv", *shared, "--json")
+    record = json.loads(ended.out)
+    assert (record["other_models"], record["new"], record["covered"]) == (300, 300, True)
+    assert "300 also got a code of another model" in fairbits("transform", "m", "new.csv", *shared).out
+    people.assign(grade=people.grade.to_numpy()[::-1]).to_csv("changed.csv", index=False)
+    assert "of 300 people already have a code" in fairbits("transform", "m", "changed.csv", "-o", "d.csv", *shared).err
+    ended = fairbits("transform", "m", "changed.csv", "-o", "d.csv", *shared, "--again")
+    assert "people now have up to 2 codes, because their data changed" in ended.out
+    assert "covers them" not in ended.out
+    ended = fairbits("transform", "m", "new.csv", "-o", "f.csv", "--ledger", "unnamed.ledger", "--accept-loss")
+    assert "Nobody counts" in ended.out
 
 
 def test_codes_are_those_of_the_model_whatever_the_order_the_pieces_and_the_file(place, fairbits, monkeypatch):

@@ -117,7 +117,7 @@ BAD = {
     "keep twice": (GOOD, [*TRANSFORM, "--keep", "id,id"], "twice; rename that column"),
     "reuse of a hard code": (GOOD, ["transform", "h", "t.csv", "--reuse"], "--reuse is for random codes."),
     "again of a hard code": (GOOD, ["predict", "h", "t.csv", "--again"], "the same code every time: leave it out"),
-    "person of a hard code": (GOOD, ["transform", "h", "t.csv", "--person", "id"], "--person is for random codes."),
+    "loss without a ledger": (GOOD, ["transform", "h", "t.csv", "--accept-loss"], "--accept-loss is for random codes."),
     "expected of a hard code": (GOOD, ["predict", "h", "t.csv", "--expected"], "--expected is for random codes."),
     "draws of a hard code": (GOOD, ["certify", "h", "t.csv", "--draws", "2"], "--draws 2 is for random codes"),
     "both at once": (GOOD, [*TRANSFORM, "--reuse", "--again"], "pass only one of the two"),

@@ -16,7 +16,7 @@ from fairbits import (
     fit_coarse_code,
     release,
 )
-from fairbits.certificate import Release
+from fairbits.certificate import AlreadyReleasedError, Release
 from fairbits.information import total_variation
 
 LIMITS = (0.02, 0.05, 0.1, 0.3, 0.6)
@@ -88,17 +88,44 @@ def test_noise_and_further_draws_of_a_hard_code_are_refused(models, tmp_path):
 
 def test_a_hard_code_is_released_without_a_ledger_and_a_random_one_with_it(models, tmp_path):
     X, _, _ = problem(500, seed=1)
-    first, second = release(models["hard"], X), release(models["hard"], X[::-1], person=np.arange(500))
-    np.testing.assert_array_equal(first.codes, second.codes[::-1])
+    first = release(models["hard"], X)
     np.testing.assert_array_equal(first.codes, models["hard"].transform(X))
     assert (first.new, first.most_draws, first.covered) == (500, 1, True)
     with pytest.raises(InputError, match=r"random code is released with a ledger.*`ledger`"):
         release(models["random"], X)
-    path = tmp_path / "a.ledger"
-    release(models["hard"], X, ledger=path)
-    assert not path.exists()
-    assert release(models["random"], X, ledger=path).new == 500
-    assert release(models["random"], X, ledger=path, repeated="reuse").new == 0
+    with pytest.raises(InputError, match=r"People are counted in a ledger\. Pass the path"):
+        release(models["hard"], X, person=np.arange(500))
+
+
+def test_a_ledger_notices_hard_codes_of_two_models_and_no_repeat_of_one(models, tmp_path):
+    X, y, s = problem(500, seed=1)
+    other = exact(release="hard", limit=0.1, max_epochs=2).fit(X, y, sensitive_features=s)
+    ids, path = np.arange(500), tmp_path / "a.ledger"
+    for first in (release(models["hard"], X, ledger=path, person=ids) for _ in range(2)):
+        assert (first.again, first.most_draws, first.other_models, first.covered) == (0, 1, 0, True)
+        np.testing.assert_array_equal(first.codes, models["hard"].transform(X))
+    for model in (other, models["random"]):
+        found = release(model, X[400:], ledger=path, person=ids[400:])
+        assert (found.new, found.other_models) == (100, 100)
+    assert release(models["hard"], X, ledger=path, person=ids).other_models == 100
+    unnamed = tmp_path / "unnamed.ledger"  # models that read the same values recognise them
+    assert release(models["hard"], X, ledger=unnamed).covered
+    assert release(other, X[:7], ledger=unnamed).other_models == 7
+
+
+def test_a_second_hard_code_of_a_person_with_other_values_is_refused(models, tmp_path):
+    X, _, _ = problem(500, seed=1)
+    codes, ids, path = models["hard"].transform(X), np.arange(500), tmp_path / "a.ledger"
+    turned = (codes != codes[::-1]).any(1)  # people whose code changes if they get each other's values
+    assert 0 < turned.sum() < 500
+    release(models["hard"], X, ledger=path, person=ids)
+    with pytest.raises(AlreadyReleasedError, match=f"{turned.sum()} of 500 people already have a code"):
+        release(models["hard"], X[::-1], ledger=path, person=ids)
+    reused = release(models["hard"], X[::-1], ledger=path, person=ids, repeated="reuse")
+    np.testing.assert_array_equal(reused.codes, codes)
+    again = release(models["hard"], X[::-1], ledger=path, person=ids, repeated="again")
+    np.testing.assert_array_equal(again.codes, codes[::-1])
+    assert (again.again, again.most_draws, again.covered) == (turned.sum(), 2, False)
 
 
 def test_cells_of_a_hard_code_may_be_released(models):
