@@ -5,7 +5,6 @@ Every case has one line in results/coverage/records.jsonl and is not run again.
 
 import math
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -123,14 +122,12 @@ def merged() -> Callable:
     s = groups(300, 300)
     place = np.arange(600) % 5
     encoder = GroupEncoder(min_group_size=1).fit(s)
-    known = {"group_encoder_": encoder, "code_size": 1, "is_hard": True, "random_state": None, "predict": None}
-    model = SimpleNamespace(**known, code_probabilities=lambda X: X.astype(float))
 
     def wrong(rng: np.random.Generator) -> bool:
-        X, whole = bits(rng, s, (0.55, 0.45))[:, None], CertificateState(model)
+        decision, whole = bits(rng, s, (0.55, 0.45)), CertificateState([0, 1], groups=encoder)
         for k in range(5):
-            part = CertificateState(model).add(X[place == k], sensitive_features=s[place == k])
-            whole.merge(part)
+            part = CertificateState([0, 1], groups=encoder)
+            whole.merge(part.add(decision[place == k], sensitive_features=s[place == k]))
         return whole.finish().total_variation < 0.1
 
     return wrong

@@ -31,7 +31,7 @@ def run(job: Job) -> dict[str, Any]:
     """Add the rows of a hard code to a state, then finish it."""
     encoder = GroupEncoder(min_group_size=1).fit([0, 1])
     known = {"group_encoder_": encoder, "code_size": job.bits, "is_hard": True, "random_state": None, "predict": None}
-    state = CertificateState(SimpleNamespace(**known, code_probabilities=lambda X: X))
+    state = CertificateState(SimpleNamespace(**known, fingerprint="", code_probabilities=lambda X: X))
     rng, drawing, adding = np.random.default_rng(0), 0.0, 0.0
     for start in range(0, job.rows, job.block):
         began = time.process_time()

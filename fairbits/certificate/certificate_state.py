@@ -18,12 +18,15 @@ from fairbits.certificate.certification import (
     read_prior,
 )
 from fairbits.certificate.group_sums import MAX_BITS, GroupSums, group_sums
-from fairbits.certificate.released_code import Release, certified_decision, fitted_code
+from fairbits.certificate.released_code import Release, binary_digits, certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder
+from fairbits.encoding.columns import label as text_of
+from fairbits.encoding.columns import label_places
 from fairbits.errors import InputError
 from fairbits.storage import file_errors, replace_file
 
 MIN_GROUP_SIZE = 10  # people, for sums that leave
+KEPT = ("model", "decisions", "bits", "hard", "seeded", "by_person")
 Content = TypeVar("Content", bound=BaseModel)
 
 
@@ -43,6 +46,8 @@ class _Content(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     format: Annotated[int, Field(ge=1, le=1)] = 1
+    model: str
+    decisions: list[str]
     bits: Annotated[int, Field(ge=1, le=MAX_BITS)]
     hard: bool
     seeded: bool
@@ -80,7 +85,9 @@ class CertificateState:
 
     Parameters
     ----------
-    model : a fitted model with a code of at most 20 bits, also at the end of a pipeline
+    source : a fitted model with a code of at most 20 bits, also at the end of a pipeline; or all possible decisions,
+        such as ["no", "yes"]: `add` then takes one per row as X, and cannot know whether one rule made them all
+    groups : a fitted `GroupEncoder`, for decisions; a model has its own
     labels : classes within which the disparity is bounded too; `add` then needs y
     by_person : rows of the same person count once; all rows of a person must come in the same `add`
 
@@ -97,21 +104,31 @@ class CertificateState:
     {'sensitive_features: 0': 100, 'sensitive_features: 1': 100}
     """
 
-    def __init__(self, model: Any, *, labels: Any = None, by_person: bool = False):
-        self._model, self.by_person = model, by_person
-        method, _ = fitted_code(model, None)
-        if certified_decision(model):
+    def __init__(self, source: Any, *, groups: GroupEncoder | None = None, labels: Any = None, by_person: bool = False):
+        self._source, self.by_person, self.decisions = source, by_person, list[str]()
+        method, encoder = fitted_code(source, None)[0], groups
+        if certified_decision(source):
             problem = "This model guarantees its class, not its code."
-            raise InputError(problem, remedy="Certify its decisions with `certify`.")
-        if not hasattr(method, "code_probabilities") or method.group_encoder_ is None:
-            raise InputError(f"{type(method).__name__} has no code with groups to certify.")
-        self.bits, self.hard = method.code_size, method.is_hard
-        self.seeded = method.random_state is not None and not method.is_hard
-        self._encoder: GroupEncoder | None = method.group_encoder_
+            raise InputError(problem, remedy="Pass its classes_ with groups=its group_encoder_, and add decisions.")
+        if groups is not None and not hasattr(source, "fit"):
+            self.model, self.decisions = "decisions", list(dict.fromkeys(map(text_of, source)))
+            self.bits, self.hard, self.seeded = (
+                binary_digits(np.zeros(1, int), len(self.decisions)).shape[1],
+                True,
+                False,
+            )
+        else:
+            encoder = getattr(method, "group_encoder_", None)
+            if encoder is None or not hasattr(method, "code_probabilities"):
+                remedy = "Pass decisions with the GroupEncoder of their groups."
+                raise InputError(f"{type(method).__name__} has no code with groups to certify.", remedy=remedy)
+            self.model, self.bits, self.hard = method.fingerprint, method.code_size, method.is_hard
+            self.seeded = method.random_state is not None and not method.is_hard
+        self._encoder = encoder
         if self.bits > MAX_BITS:
             raise InputError(f"A code of {self.bits} bits has too many words; {MAX_BITS} bits are the most.")
         strata = [None, *(np.unique(labels).tolist() if labels is not None else [])]
-        columns = zip(method.group_encoder_.titles_, method.group_encoder_.names_, strict=True)
+        columns = zip(encoder.titles_, encoder.names_, strict=True)
         self._found = [
             Stratum(title, label, names, GroupSums(np.zeros((len(names), 2**self.bits)), np.zeros(len(names), int)))
             for title, names in columns
@@ -126,8 +143,7 @@ class CertificateState:
             problem = "by_person needs an identifier for every row." if self.by_person else "Rows are taken for people."
             raise InputError(problem, remedy="Pass `person` to `add` and by_person=True to the state, or neither.")
         labels = {stratum.label for stratum in self._found} - {None}
-        coded = coded_rows(self._model, X, sensitive_features)
-        rows = numbered_rows(coded, sensitive_features, y if labels else None, person)
+        rows = numbered_rows(self._coded(X, sensitive_features), sensitive_features, y if labels else None, person)
         if labels and (y is None or not set(rows.labels) <= labels):
             raise InputError(f"y must be among {sorted(labels, key=str)}.", remedy="Pass the classes in `labels`.")
         columns = {title: i for i, title in enumerate(self._encoder.titles_)}
@@ -138,13 +154,24 @@ class CertificateState:
             self._found[i] = stratum._replace(sums=stratum.sums.merge(sums))
         return self
 
+    def _coded(self, X: Any, sensitive_features: Any) -> CodedRows:
+        if not self.decisions:
+            return coded_rows(self._source, X, sensitive_features)
+        places = label_places(np.asarray(X), self.decisions) if np.ndim(X) == 1 else np.array([-1])
+        if (places < 0).any():
+            raise InputError(f"must have one of the decisions {self.decisions} per row.", argument="X", value="<rows>")
+        return CodedRows(binary_digits(places, len(self.decisions)), self._encoder, hard=True, decision=True)
+
     def merge(self, other: "CertificateState") -> Self:
-        """Add the rows of another state of the same model."""
-        about = ("bits", "hard", "by_person")
+        """Add the rows of another state of the same model, or of the same kind of decisions."""
+        if self.model != other.model:
+            raise InputError("The states are of different models.", remedy="Merge states of the same model.")
+        about = ("decisions", "bits", "hard", "by_person")
         same = all(getattr(self, name) == getattr(other, name) for name in about)
         mine, theirs = ([(f.title, f.label, f.names) for f in state._found] for state in (self, other))
         if not same or mine != theirs:
             raise InputError("The states are of different codes, groups or labels.", remedy="Use the same model.")
+        self.seeded |= other.seeded
         pairs = zip(self._found, other._found, strict=True)
         self._found = [one._replace(sums=one.sums.merge(two.sums)) for one, two in pairs]
         return self
@@ -158,7 +185,7 @@ class CertificateState:
         """
         names = [stratum.names for stratum in self._found if stratum.label is None]
         claim = Claims(confidence, theorem, simultaneous, None if prior is None else read_prior(prior, names))
-        coded = CodedRows(np.empty((0, self.bits)), self._encoder, self.seeded, self.hard)
+        coded = CodedRows(np.empty((0, self.bits)), self._encoder, self.seeded, self.hard, bool(self.decisions))
         return certificate_of(self._found, claim, coded, Release(hard=self.hard), by_person=self.by_person)
 
     def save(self, path: str | os.PathLike[str], *, min_group_size: int = MIN_GROUP_SIZE) -> None:
@@ -174,7 +201,7 @@ class CertificateState:
             )
             for f in self._found
         ]
-        known = {name: getattr(self, name) for name in ("bits", "hard", "seeded", "by_person")}
+        known = {name: getattr(self, name) for name in KEPT}
         with file_errors(Path(path)):
             replace_file(Path(path), _Content(**known, sums=sums).model_dump_json())
 
@@ -183,8 +210,8 @@ class CertificateState:
         """Read a state that `save` wrote; it can be merged and finished."""
         content = read_content(_Content, path)
         state = cls.__new__(cls)
-        state._model = state._encoder = None
-        for name in ("bits", "hard", "seeded", "by_person"):
+        state._source = state._encoder = None
+        for name in KEPT:
             setattr(state, name, getattr(content, name))
         state._found = [
             Stratum(own.title, own.label, own.names, GroupSums(np.array(own.words), np.array(own.people)))

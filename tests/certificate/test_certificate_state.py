@@ -1,5 +1,6 @@
 """Sums that add up: parts of the rows, places that share no rows, files that are damaged."""
 
+import copy
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ from battery import LEARNS, quick
 from scipy.special import expit
 
 from fairbits import BinaryMIClassifier, CertificateState, ExactCodeClassifier, InputError, certify
+from fairbits.encoding import GroupEncoder
 
 SHARDS = 20
 
@@ -53,6 +55,37 @@ def test_twenty_shards_give_the_certificate_of_the_whole(model, by_person, tmp_p
         assert one.total_variation == pytest.approx(other.total_variation, abs=1e-12)
         assert one.information == pytest.approx(other.information, abs=1e-12)
     assert found.covers == whole.covers
+
+
+@pytest.mark.parametrize("decisions", [["no", "yes"], ["a", "b", "c"]])
+def test_decisions_add_up_too(decisions, tmp_path):
+    _, y, s = problem(seed=1)
+    decided, encoder = np.array(decisions)[(y + s) % len(decisions)], GroupEncoder(min_group_size=1).fit(s)
+    merged = CertificateState(decisions, groups=encoder, labels=[0, 1])
+    for rows in np.array_split(np.arange(len(s)), SHARDS):
+        part = CertificateState(decisions, groups=encoder, labels=[0, 1])
+        part.add(decided[rows], sensitive_features=s[rows], y=y[rows]).save(tmp_path / "part.json", min_group_size=1)
+        merged.merge(CertificateState.load(tmp_path / "part.json"))
+    assert merged.finish() == certify(decided, sensitive_features=s, y=y)
+    with pytest.raises(InputError, match=r"one of the decisions \['"):
+        merged.add(np.array(["maybe"]), sensitive_features=s[:1], y=y[:1])
+    with pytest.raises(InputError, match="different codes"):
+        merged.merge(CertificateState([*decisions, "more"], groups=encoder, labels=[0, 1]))
+
+
+def test_states_of_different_models_are_not_merged(model, tmp_path):
+    X, _, s = problem(200, seed=1)
+    other = copy.deepcopy(model)
+    next(iter(other.net_.parameters())).data.add_(1)
+    CertificateState(other).add(X, sensitive_features=s).save(tmp_path / "other.json")
+    same = CertificateState(copy.deepcopy(model)).add(X, sensitive_features=s)
+    same.seeded = True
+    state = CertificateState(model)
+    for another in (CertificateState(other), CertificateState.load(tmp_path / "other.json")):
+        with pytest.raises(InputError, match="of different models"):
+            state.merge(another)
+    assert state.merge(same).seeded
+    assert "anyone who knows the fixed seed that this model draws with" in state.finish().does_not_cover
 
 
 def test_a_state_keeps_growing_after_a_certificate(model):
