@@ -42,7 +42,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     The training rows put the models in order, from the safest on. Each is certified in turn until the first failure:
     testing in a fixed sequence needs no correction, and the guarantee that every limit is kept holds at `confidence`
     for all models before it together. The one of them that predicts the calibration labels best is kept: by log-loss,
-    or by accuracy where the class alone is guaranteed.
+    or by accuracy where the class alone is guaranteed. That is deliberate, and costs no confidence: the guarantee holds
+    for whichever of them is chosen, by whatever rows.
 
     `promise` says what must keep the limits. "code": one draw of the code (`transform`); of a hard code the class is a
     function of it and covered, too. "class": the predicted class alone (`predict`); the code and `predict_proba` are
@@ -71,7 +72,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     estimator_ : the chosen model
     certificate_ : its certificate with the guarantee; the bounds in it estimate how far below the limits the model is
     candidates_ : all models of the path, from the safest on; set even if none passes
-    passed_ : those of them that passed: the same guarantee holds for each, and for all together
+    passed_ : those of them that passed: the same guarantee holds for each, and for all together. `save` keeps the
+        chosen one alone, without `candidates_` and `passed_`: save others by themselves
     path_ : frame of the models that were tested, in order: limit, gamma or candidate, bounds of code and class, whether
         it passed, and of those that did the log-loss in bits, or the accuracy
 
