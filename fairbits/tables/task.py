@@ -101,7 +101,7 @@ def make_task(
     kept, left_out = without_identifiers(X.iloc[train], len(labelled))
     if not kept.shape[1]:
         raise InputError("Nothing is left to predict from: the other columns number or name the rows.")
-    X, asks = X[list(kept.columns)], _repeated_identifiers(X[list(kept.columns)])
+    X, asks = X[list(kept.columns)], repeated_identifiers(X[list(kept.columns)])
     if who is not None:
         who = who[known].reset_index(drop=True)
         asks = [f"Rows with the same {', '.join(person)} are one person: {len(who.drop_duplicates()):,} people."]
@@ -139,7 +139,7 @@ def _parts(n: int, person: pd.DataFrame | None) -> tuple[np.ndarray, np.ndarray,
     return rows[train], rows[held], test
 
 
-def _repeated_identifiers(X: pd.DataFrame) -> list[str]:
+def repeated_identifiers(X: pd.DataFrame) -> list[str]:
     """Return notes on columns whose names and values look as if they identified people with several rows."""
     found = []
     for name in X:

@@ -15,8 +15,7 @@ from fairbits.report.wording import rate_table
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.table_file import TableFile
 from fairbits.tables.task import sensitive_groups, split_groups
-
-FEWEST_OF_A_GROUP = 10
+from fairbits.workflow.table_audit import FEWEST_OF_A_GROUP, people_notes
 
 
 @dataclass(frozen=True)
@@ -109,6 +108,7 @@ def certify_decisions(
     table.check_columns(used)
     read = table.read(used)
     s, known, _, notes = sensitive_groups(read.frame[list(sensitive)], FEWEST_OF_A_GROUP)
+    notes += people_notes(table, person, used)
     frame = read.frame[known].reset_index(drop=True)
     complete = frame[decision].notna() if label is None else frame[[decision, label]].notna().all(axis=1)
     if not complete.all():

@@ -11,8 +11,9 @@ from fairbits.certificate.certification import check_fresh
 from fairbits.errors import InputError
 from fairbits.tables.table_file import TableFile
 from fairbits.tables.task import split_groups
-from fairbits.workflow.decision_checks import FEWEST_OF_A_GROUP, plain_values
+from fairbits.workflow.decision_checks import plain_values
 from fairbits.workflow.option_words import WORDS
+from fairbits.workflow.table_audit import FEWEST_OF_A_GROUP, people_notes, people_of
 
 
 class UsedRowsError(InputError):
@@ -37,10 +38,9 @@ def add_codes(
     monitor: CertificateMonitor, *, model: Any, table: TableFile, person: Sequence[str] = (), batch: str
 ) -> list[str]:
     """Add what a model releases about a table's rows, which must not have been used in its fit; return notes."""
-    from fairbits.workflow.table_audit import people_of
     from fairbits.workflow.table_checks import new_rows, released_rows  # loads torch
 
-    new = new_rows(model, table)
+    new = new_rows(model, table, person)
     with warnings.catch_warnings():
         warnings.simplefilter("error", TrainingRowsWarning)
         try:
@@ -72,7 +72,7 @@ def add_decisions(
     table.check_columns(used)
     read = table.read(used)
     complete = read.frame[[decision, *sensitive]].notna().all(axis=1)
-    frame, notes = read.frame[complete].reset_index(drop=True), list(read.notes)
+    frame, notes = read.frame[complete].reset_index(drop=True), [*read.notes, *people_notes(table, person, used)]
     if not len(frame):
         raise InputError(f"{table.path} has no rows of known groups with a decision.")
     if not complete.all():

@@ -11,7 +11,14 @@ import pandas as pd
 from fairbits.auditing import Audit
 from fairbits.errors import InputError
 from fairbits.tables.table_file import TableFile
-from fairbits.tables.task import numbers_or_days, sensitive_groups, split_groups, without_identifiers
+from fairbits.tables.task import (
+    IDENTIFIES,
+    numbers_or_days,
+    repeated_identifiers,
+    sensitive_groups,
+    split_groups,
+    without_identifiers,
+)
 from fairbits.workflow.option_words import WORDS, audit_in_words
 
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
@@ -54,7 +61,8 @@ def audit_table(
     parts = [s] if groups == "intersection" or s.shape[1] == 1 else [s[[name]] for name in s.columns]
     who = people_of(table, person, known)
     found = [audit_in_words(Z, sensitive_features=part, person=who, **options)[0] for part in parts]
-    return found, [audited, *read.notes, *notes, *said, *filled, *hint]
+    asks = people_notes(table, person, [*sensitive, *drop, label])
+    return found, [audited, *read.notes, *notes, *said, *filled, *hint, *asks]
 
 
 def _filled(Z: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -75,3 +83,9 @@ def people_of(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.D
         return None
     table.check_columns(names)
     return table.read(names).frame.loc[known].reset_index(drop=True)
+
+
+def people_notes(table: TableFile, person: Sequence[str], known: Sequence[str | None] = ()) -> list[str]:
+    """Return notes on columns that may identify people with several rows; `known` columns do not."""
+    others = [name for name in table.names if name not in known and IDENTIFIES.search(name)]
+    return [] if person or not others else repeated_identifiers(table.read(others).frame)

@@ -23,7 +23,7 @@ from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
 from fairbits.workflow.option_words import WORDS, audit_in_words, worded
-from fairbits.workflow.table_audit import people_of
+from fairbits.workflow.table_audit import people_notes, people_of
 
 CONTRADICTED, NOT_CONTRADICTED, CONFIRMED = "contradicted", "not contradicted", "confirmed"
 NOTHING_BEFORE, NOT_FRESH = "nothing to compare with", "not fresh"
@@ -39,8 +39,8 @@ class NewRows(NamedTuple):
     notes: list[str]
 
 
-def new_rows(model: FittedModel, table: TableFile) -> NewRows:
-    """Read a table as a model does."""
+def new_rows(model: FittedModel, table: TableFile, person: Sequence[str]) -> NewRows:
+    """Read a table as a model does; `person` names the columns that identify people."""
     groups, record, fitted = known_groups(model, table), model.record or {}, False
     reader = RowReader(model, table, groups)
     X = reader.encoded()
@@ -52,7 +52,8 @@ def new_rows(model: FittedModel, table: TableFile) -> NewRows:
         fitted = record["table"] == table_fingerprint(hashes)
         if not fitted and "sketch" in record:  # earlier versions wrote none
             fitted = RowSketch(**record["sketch"]).recognises(hashes)
-    return NewRows(X, groups.s, groups.known, fitted, [*reader.notes, *groups.notes])
+    asks = people_notes(table, person, [*model.groups.columns_, record.get("task", {}).get("label")])
+    return NewRows(X, groups.s, groups.known, fitted, [*reader.notes, *groups.notes, *asks])
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def recertify(
         one.need_code()
     if model.decides and (beside or draws > 1):
         raise InputError("The class alone of this model is certified.", remedy="Leave --beside and --draws out.")
-    new, limit = [new_rows(one, table) for one in (model, *beside)], model.limit
+    new, limit = [new_rows(one, table, person) for one in (model, *beside)], model.limit
     new, labels = _labelled(model, table, new, label)
     own, promised = new[0], limit is not None and limit.promised
     if any(not np.array_equal(other.known, own.known) for other in new):
@@ -255,7 +256,7 @@ def audit_model(
 
     Rows of its fit are not audited.
     """
-    new = new_rows(model, table)
+    new = new_rows(model, table, person)
     if new.fitted:
         return [], [*new.notes, WORDS["audits"]["not_fresh"]]
     X, y, s, who = new.X, None, new.s, people_of(table, person, new.known)

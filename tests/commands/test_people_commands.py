@@ -52,6 +52,34 @@ def test_a_repeated_identifier_asks(panel):
         make_task(panel, "paid", ["sex"], person=["sex"])
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["certify", "m", "new.csv"],
+        ["certify", "new.csv", "--decision", "paid", "--sensitive", "sex"],
+        ["audit", "new.csv", "--sensitive", "sex", "--columns", "job"],
+        ["audit", "new.csv", "--model", "m"],
+        ["watch", "m", "new.csv", "--state", "w.json"],
+        ["watch", "new.csv", "--decision", "paid", "--sensitive", "sex", "--max-disparity", "0.5", "--state", "w.json"],
+    ],
+    ids=" ".join,
+)
+def test_every_command_that_counts_rows_asks(hard, tmp_path, monkeypatch, fairbits, command):
+    new = population(300, 7).rename(columns={"id": "patient_id"})
+    pd.concat([new, new]).to_csv(tmp_path / "new.csv", index=False)
+    (tmp_path / "m").symlink_to(hard / "m")
+    monkeypatch.chdir(tmp_path)
+    asked = "patient_id has 300 values in 600 rows. Rows of one person are not independent: if it says whose row it is"
+    ended = fairbits(*command)
+    assert ended.code == 0, ended.err
+    assert asked in ended.out + ended.err
+    if "--state" in command:
+        (tmp_path / "w.json").unlink()
+    ended = fairbits(*command, "--person", "patient_id")
+    assert ended.code == 0, ended.err
+    assert asked not in ended.out + ended.err
+
+
 def test_no_person_is_in_two_parts(panel):
     kept, held = split_people(len(panel), 0.3, 0, panel[["patient_id"]])
     assert not set(panel.patient_id[kept]) & set(panel.patient_id[held])
