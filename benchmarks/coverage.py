@@ -12,6 +12,7 @@ from scipy.stats import beta
 
 from benchmarks.outcomes import RESULTS, Job, run_and_publish
 from fairbits import CertificateState, certify
+from fairbits.certificate import selection_ratio
 from fairbits.certificate.anytime import Watched, anytime_slack, log_evidence
 from fairbits.encoding import GroupEncoder
 
@@ -22,8 +23,9 @@ ABOUT = f"""\
 
 `python -m benchmarks.coverage`. {DRAWS:,} samples of each population, certified at 95 % through `fairbits.certify`; the
 true disparity is known. A certificate is wrong if its bound is below the truth; in the fixed sequence, if the model
-that is kept exceeds the limit. In brackets an exact 95 % interval. At most 5 % is promised. The first case is the worst
-there is for a hard code, a bit near a fair coin; in others the plug-in total variation errs upwards as well."""
+that is kept exceeds the limit; a bound on a ratio of rates (`selection_ratio`), if it is above the truth. In brackets
+an exact 95 % interval. At most 5 % is promised. The first case is the worst there is for a hard code, a bit near a fair
+coin; in others the plug-in total variation errs upwards as well."""
 STREAMS = """
 ## Bounds at all times
 
@@ -156,6 +158,12 @@ def score_levels(rng: np.random.Generator) -> bool:
     return certify(scores, sensitive_features=s, levels=cuts).total_variation < truth
 
 
+def ratio(rng: np.random.Generator) -> bool:
+    """Bound the ratio of selection rates in three groups, of which the worst pair has a ratio of 0.8."""
+    s = groups(200, 200, 200)
+    return selection_ratio(bits(rng, s, (0.5, 0.45, 0.4)), sensitive_features=s)[1] > 0.8
+
+
 def streams(rng: np.random.Generator, laws: list[np.ndarray], draws: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw streams of hard words, one law (2, words) for each batch, and add them up as `TwoGroups` does, all at once.
 
@@ -226,6 +234,7 @@ CASES: dict[str, Callable] = {
     "merged from five places": merged(),
     "scores in four levels": score_levels,
     "fixed sequence, best of the passed kept": fixed_sequence,
+    "ratio of selection rates, three groups": ratio,
 }
 STREAM_CASES: dict[str, Callable] = {
     "hard bit near a fair coin, disparity at the limit": one_stream((0.45, 0.55), (0.55, 0.45)),

@@ -1,6 +1,6 @@
 """Rates of a decision in every group and crossing of groups, with exact intervals, and their ratio."""
 
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,15 @@ def group_rates(
 ) -> pd.DataFrame:
     """Return how often every group is selected, with exact intervals (Clopper and Pearson), each on its own.
 
-    One row for each group of each sensitive column, and of their crossings where there are several. With labels, also
-    the rates of true and of false positives. Columns: `column`, `group`, `rows`; for each rate `of` (how many people it
-    is about), the rate itself, `_low` and `_high`.
+    One row for each group of each sensitive column, of each pair of columns, and of the crossing of all. With labels,
+    also the rates of true and of false positives. Columns: `column`, `group`, `rows`; for each rate `of` (how many
+    people it is about), the rate itself, `_low` and `_high`.
 
     Parameters
     ----------
     decision : (n,) of two values
     y : (n,) labels, of the same two values
-    positive : the favourable value; True, 1, or the last in sorted order by default
+    positive : the favourable value; True, 1, or the last of two in sorted order by default
     confidence : of each interval
 
     Examples
@@ -47,7 +47,7 @@ def group_rates(
     label = None if y is None else _chosen(y, positive, "y", decision)
     columns = sensitive_columns(sensitive_features, n_rows=len(selected))
     found = []
-    for names in [(name,) for name in columns] + ([tuple(columns)] if len(columns) > 1 else []):
+    for names in (names for n in sorted({1, min(2, len(columns)), len(columns)}) for names in combinations(columns, n)):
         own_columns = {name: columns[name] for name in names}
         encoder = GroupEncoder(min_group_size=1).fit(own_columns, n_rows=len(selected))
         groups = encoder.transform(own_columns)[:, 0]
@@ -101,8 +101,11 @@ def _chosen(values: Any, positive: Any, name: str, others: Any) -> np.ndarray:
     known = np.unique([*distinct, *pd.unique(pd.Series(others).dropna())]).tolist() if others is not None else distinct
     if len(known) > 2:
         raise InputError(f"decision and y have the values {known}.", remedy="Give both the same two values.")
+    if positive is None and len(known) == 1 and known[0] not in (0, 1):
+        problem = f"{name} is {known[0]!r} in every row: fairbits cannot know whether that is the favourable value."
+        raise InputError(problem, remedy="Pass it as positive if it is; else pass False for every row.")
     if positive is None:
-        positive = known[-1] if len(known) == 2 or known[0] not in (0, 1) else True
-    elif positive not in known and len(known) == 2:
+        positive = known[-1] if len(known) == 2 else True
+    elif positive not in (known if set(known) - {0, 1} else (0, 1)):
         raise InputError(f"is not among the values {known} of {name}.", argument="positive", value=positive)
     return array == positive

@@ -87,7 +87,8 @@ def rates_and_ratios(
     """
     rates = group_rates(selected, sensitive_features=s, y=truth, confidence=confidence)
     rates = rates[rates.rows >= FEWEST_OF_A_GROUP].reset_index(drop=True)
-    return rates, [Ratio(str(column), *smallest_ratio(own)) for column, own in rates.groupby("column", sort=False)]
+    columns = [own for own in rates.groupby("column", sort=False) if len(own[1]) > 1]
+    return rates, [Ratio(str(column), *smallest_ratio(own)) for column, own in columns]
 
 
 def certify_decisions(

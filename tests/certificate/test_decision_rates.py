@@ -28,15 +28,32 @@ def test_rates_of_groups_and_crossings_by_hand():
     assert bound < observed
 
 
+def test_three_columns_are_crossed_in_pairs_too():
+    s = pd.DataFrame(np.indices([2, 2, 2]).reshape(3, -1).T.repeat(3, 0), columns=["sex", "race", "age"])
+    selected = np.arange(24) % 3 == 0
+    found = group_rates(selected, sensitive_features=s)
+    expected = ["sex", "race", "age", "sex x race", "sex x age", "race x age", "sex x race x age"]
+    assert list(dict.fromkeys(found.column)) == expected
+    pair = found[found.column == "sex x age"].set_index("group")
+    alone = group_rates(selected, sensitive_features=s[["sex", "age"]])
+    pd.testing.assert_frame_equal(pair, alone[alone.column == "sex x age"].set_index("group"))
+
+
 def test_names_and_the_favourable_value():
     s = list("aabb")
     by_name = group_rates(["yes", "no", "yes", "yes"], sensitive_features=s)
     assert by_name.selected.tolist() == [0.5, 1.0]
     turned = group_rates(["yes", "no", "yes", "yes"], sensitive_features=s, positive="no")
     assert turned.selected.tolist() == [0.5, 0.0]
-    for same in (True, 1, "yes"):
-        assert group_rates([same] * 4, sensitive_features=s).selected.tolist() == [1.0, 1.0]
-    assert group_rates([0] * 4, sensitive_features=s).selected.tolist() == [0.0, 0.0]
+    for same in ({"decision": [True] * 4}, {"decision": [1] * 4}, {"decision": ["yes"] * 4, "positive": "yes"}):
+        assert group_rates(**same, sensitive_features=s).selected.tolist() == [1.0, 1.0]
+    for none in ({}, {"positive": 1}, {"positive": True}):
+        assert group_rates([0] * 4, sensitive_features=s, **none).selected.tolist() == [0.0, 0.0]
+    with pytest.raises(InputError, match=r"decision is 'yes' in every row: fairbits cannot know"):
+        group_rates(["yes"] * 4, sensitive_features=s)
+    for decision, unknown in ((["yes"] * 4, "no"), ([0] * 4, 5), ([1] * 4, "yes")):
+        with pytest.raises(InputError, match=f"positive='?{unknown}'? is not among the values"):
+            group_rates(decision, sensitive_features=s, positive=unknown)
     for bad, message in (([1, 2, 3, 1], "two values"), ([1, None, 0, 1], "missing")):
         with pytest.raises(InputError, match=message):
             group_rates(bad, sensitive_features=s)

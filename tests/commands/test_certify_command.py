@@ -16,6 +16,7 @@ from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.modelfile.sealed_record import write_record
 from fairbits.tables.fitted_model import RowReader, open_model
 from fairbits.tables.table_file import TableFile
+from fairbits.workflow.decision_checks import rates_and_ratios
 
 
 @pytest.fixture
@@ -228,6 +229,8 @@ def test_a_crossing_of_one_person_is_not_shown_and_whole_numbers_stay_whole(deci
     shown = [rate["group"] for rate in record["rates"] if "sex" in rate["column"] and "race" in rate["column"]]
     assert len(shown) == 3
     assert min(rate["rows"] for rate in record["rates"]) >= 10
+    rates, ratios = rates_and_ratios(np.arange(35) % 2 == 0, pd.DataFrame({"sex": [*"F" * 30, *"M" * 5]}), None, 0.95)
+    assert (rates.group.tolist(), ratios) == (["F"], [])
 
 
 def test_people_and_levels_on_the_command_line(decisions, fairbits):
