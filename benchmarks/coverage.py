@@ -158,10 +158,10 @@ def score_levels(rng: np.random.Generator) -> bool:
     return certify(scores, sensitive_features=s, levels=cuts).total_variation < truth
 
 
-def ratio(rng: np.random.Generator) -> bool:
-    """Bound the ratio of selection rates in three groups, of which the worst pair has a ratio of 0.8."""
-    s = groups(200, 200, 200)
-    return selection_ratio(bits(rng, s, (0.5, 0.45, 0.4)), sensitive_features=s)[1] > 0.8
+def ratio(*rates: float) -> Callable:
+    """Return the case of a bound on the smallest ratio of selection rates."""
+    s, truth = groups(*[200] * len(rates)), min(rates) / max(rates)
+    return lambda rng: selection_ratio(bits(rng, s, rates), sensitive_features=s)[1] > truth
 
 
 def streams(rng: np.random.Generator, laws: list[np.ndarray], draws: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -234,7 +234,8 @@ CASES: dict[str, Callable] = {
     "merged from five places": merged(),
     "scores in four levels": score_levels,
     "fixed sequence, best of the passed kept": fixed_sequence,
-    "ratio of selection rates, three groups": ratio,
+    "ratio of selection rates, two groups": ratio(0.5, 0.2),
+    "ratio of selection rates, three groups": ratio(0.5, 0.35, 0.2),
 }
 STREAM_CASES: dict[str, Callable] = {
     "hard bit near a fair coin, disparity at the limit": one_stream((0.45, 0.55), (0.55, 0.45)),

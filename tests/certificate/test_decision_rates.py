@@ -98,17 +98,21 @@ def test_no_two_rates_have_a_smaller_ratio_than_bounded_too_often():
 
 
 def test_ratios_and_intervals_cover():
-    """Three groups, of which the worst pair has a ratio of 0.8: wrong in at most 5 % of the draws, and sometimes."""
-    rng, rates, n, draws = np.random.default_rng(0), np.array([0.5, 0.45, 0.4]), 200, 150
+    """Three groups, of which the worst pair has a ratio of 0.4: wrong in at most 5 % of the draws.
+
+    The bound can be above 0.4: it is above 0.5 where two rates are alike. `benchmarks.coverage` draws 10,000 times.
+    """
+    rng, rates, n, draws = np.random.default_rng(0), np.array([0.5, 0.35, 0.2]), 200, 150
     s = np.repeat([0, 1, 2], n)
     missed = np.zeros(2)
     for _ in range(draws):
         selected = rng.random(3 * n) < rates[s]
         found = group_rates(selected, sensitive_features=s)
         bound = selection_ratio(selected, sensitive_features=s)[1]
-        missed += [bound > 0.8, not found.selected_low[0] <= 0.5 <= found.selected_high[0]]
+        missed += [bound > 0.4, not found.selected_low[0] <= 0.5 <= found.selected_high[0]]
     assert (missed <= binom.isf(1e-3, draws, 0.05)).all()
     assert missed[1] > 0
+    assert selection_ratio(s % 2 == np.arange(3 * n) % 2, sensitive_features=s)[1] > 0.5
 
 
 def test_the_ratio_of_any_decision_follows_from_the_disparity_or_from_the_promise():
