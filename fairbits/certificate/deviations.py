@@ -21,7 +21,7 @@ PRECISION = 0.005  # of a limit, relative to the slack of the normal approximati
 MOST_EXACT = 100_000  # rows of a group, for exact limits
 NEARLY_NORMAL = 1.02  # so close to the normal approximation that an exact limit is not worth its time
 MOST_CELLS = 40_000
-MOST_CVAR = 400  # rows of the smaller group, for the CVaR
+MOST_CVAR, ENOUGH_CVAR = 1000, 20_000  # rows of the smaller group, for the CVaR, and of the larger one that count
 
 
 def hoeffding_deviation(rows: np.ndarray, share: float, delta: float) -> float:
@@ -60,8 +60,8 @@ def _deviation(n: int, other: int, delta: float) -> tuple[float, str]:
         found.append((berry_esseen_deviation(n, other, delta), BERRY_ESSEEN))
         z = float(ndtri(delta))
         likely = math.exp(-z * z / 2) / math.sqrt(2 * math.pi) / delta * math.sqrt(1 / n + 1 / other) / 2
-        if n <= MOST_CVAR and other <= MOST_EXACT and likely < min(found)[0]:  # by its normal approximation
-            found.append((cvar_deviation(n, other, delta), CVAR))
+        if n <= MOST_CVAR and (1 + _cvar_precision(delta)) * likely < min(found)[0]:  # by its normal approximation
+            found.append((cvar_deviation(n, min(other, ENOUGH_CVAR), delta), CVAR))
     return min(found)
 
 
@@ -124,23 +124,18 @@ def cvar_deviation(n: int, other: int, delta: float) -> float:
 
     The shortfall is the sum of Y/n - r over both groups, Y binomial of chance r (one minus the chance in the group that
     has more). CVaR is at most u + E(shortfall - u)_+ / delta for every u. One point bounds a whole cell: from the
-    centre, the mean excess rises by at most `_steepness` for each unit of r. Where delta is so small that this costs
-    more, the upper corner does: its shortfall plus the widths of the cell is larger than any in the cell.
+    centre, the mean excess rises by at most `_steepness` for each unit of r. Where that costs more, because r is near 0
+    or 1 or delta is small, the upper end does: its shortfall plus the width of the cell is larger than any in the cell.
     """
-    z, precision = -float(ndtri(delta)), 0.05 * max(1.0, math.sqrt(0.05 / delta))
-    half = np.array([0.5])
-    from_corner = _steepness(n, half, half)[0] / delta > 2
+    z, precision = -float(ndtri(delta)), _cvar_precision(delta)
     low = np.stack(np.meshgrid(*[np.arange(16) / 16] * 2), -1).reshape(-1, 2)
     high, proved, reached, seen = low + 1 / 16, 0.0, 0.0, 0
     while len(low):
         possible = low.sum(1) < 1  # the group with more has the larger chance
         low, high = low[possible], high[possible]
-        at = high if from_corner else (low + high) / 2
-        if from_corner:
-            rise = (high - low).sum(1)
-        else:
-            steep = np.stack([_steepness(m, low[:, i], high[:, i]) for i, m in enumerate((n, other))], 1)
-            rise = ((high - low) / 2 * steep).sum(1) / delta
+        steep = np.stack([_steepness(m, low[:, i], high[:, i]) for i, m in enumerate((n, other))], 1) / delta
+        at = np.where(steep > 2, high, (low + high) / 2)
+        rise = ((high - low) * np.minimum(steep / 2, 1)).sum(1)
         sd = np.sqrt(at * (1 - at) @ [1 / n, 1 / other])
         excess = _by_parts(lambda r, u: _mean_excess(n, r[:, 0], other, r[:, 1], u), at, z * sd)
         values = z * sd + (excess + ROUNDING) / delta
@@ -152,6 +147,11 @@ def cvar_deviation(n: int, other: int, delta: float) -> float:
             return max(proved, float(bounds.max()))
         low, high = _quarters(low[open_], high[open_])
     return proved
+
+
+def _cvar_precision(delta: float) -> float:
+    """Return how far above the largest CVaR a bound may be; a smaller one takes longer where delta is small."""
+    return 0.05 * max(1.0, math.sqrt(0.05 / delta))
 
 
 def _steepness(n: int, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -53,15 +53,26 @@ def test_the_exact_limit_errs_rarely_and_not_too_rarely(sizes, delta):
 
 
 @pytest.mark.parametrize(("n", "other"), [(30, 40), (25, 60)])
-def test_the_cvar_is_above_that_of_every_law(n, other):
-    length, delta = cvar_deviation(n, other, 0.05), 0.05
+@pytest.mark.parametrize(("delta", "near"), [(0.05, 1.07), (0.01, 1.13)])
+def test_the_cvar_is_above_that_of_every_law(n, other, delta, near):
+    length = cvar_deviation(n, other, delta)
     found = []
     for p, q in laws():
         values, weights = shortfalls(n, other, p, q)
         order = np.argsort(-values, axis=None)
         tail = np.minimum(np.cumsum(weights.flat[order]), delta)
         found.append((np.diff(tail, prepend=0) * values.flat[order]).sum() / delta)
-    assert max(found) <= length <= 1.07 * max(found)
+    assert max(found) <= length <= near * max(found)
+
+
+def test_the_cvar_at_the_rows_where_it_takes_over():
+    """One group's cells are bounded from their centre, the other's from their ends; of many rows some are enough."""
+    middle, many = np.array([587, 889]), np.array([300, 10**6])
+    for rows, delta in ((middle, 0.01), (many, 0.05)):
+        length, name = deviation(rows, delta)
+        assert name == "CVaR of binomials"
+        assert length < 0.99 * hoeffding_deviation(rows, 1.0, delta)
+    assert deviation(middle, 0.001)[1] == "Hoeffding"
 
 
 def test_the_figures_of_the_theory():
