@@ -3,7 +3,7 @@
 import importlib.metadata
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,6 +28,20 @@ def replace_file(file: Path, content: str | bytes) -> None:
     """Write a `whole_file` at once."""
     with whole_file(file) as opened:
         opened.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def locked(file: Path, busy: str, remedy: str) -> Iterator[None]:
+    """Keep a second process out by a lock on a file, which is made and stays; raise InputError if one is at work."""
+    with file.open("w") as lock:
+        with suppress(ImportError):  # this system has no such locks: nothing keeps a second one out
+            import fcntl
+
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(busy, remedy=remedy) from None
+        yield
 
 
 def versions(*more: str) -> dict[str, str]:

@@ -29,7 +29,7 @@ def certify(
     sensitive: terminal.Sensitive = None,
     decision: Annotated[str | None, Option(help="Certify this column of TABLE: anybody's decisions.")] = None,
     positive: Annotated[str | None, Option(help="The favourable decision.", show_default="last of two")] = None,
-    levels: Annotated[str | None, Option(help="The decision column has scores, released in levels cut here.")] = None,
+    levels: terminal.Levels = None,
     label: Annotated[str | None, Option(help="Column of the labels: certify within each, too.")] = None,
     person: terminal.Person = None,
     beside: Annotated[
@@ -89,12 +89,8 @@ def _certify_decisions(
 
     if not sensitive:
         raise InputError("Name the sensitive columns with --sensitive.")
-    try:
-        cuts = None if levels is None else [float(cut) for cut in terminal.names(levels)]
-    except ValueError:
-        raise InputError("must be numbers, such as 0.25,0.5,0.75.", argument="levels", value=levels) from None
     with file_errors(path):
         table = TableFile(path, **read)
         with terminal.waiting("certifying"):
-            found = certify_decisions(table, decision, sensitive, levels=cuts, **asked)
+            found = certify_decisions(table, decision, sensitive, levels=terminal.cuts(levels), **asked)
     print(json.dumps(found.to_dict(), default=str) if as_json else found)

@@ -75,9 +75,18 @@ Person = Annotated[
     str | None, Option(help="Columns that say whose row it is, comma-separated, if people have several rows.")
 ]
 Confidence = Annotated[float, Option(min=0.5, max=0.9999, help="Confidence level.")]
+Levels = Annotated[str | None, Option(help="The decision column has scores, released in levels cut here.")]
 Separator = Annotated[str | None, Option(help="CSV delimiter.", show_default="detected")]
 Encoding = Annotated[str | None, Option(help="CSV encoding, such as latin-1.", show_default="UTF-8")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+
+
+def cuts(levels: str | None) -> list[float] | None:
+    """Return the numbers of --levels."""
+    try:
+        return None if levels is None else [float(cut) for cut in names(levels)]
+    except ValueError:
+        raise InputError("must be numbers, such as 0.25,0.5,0.75.", argument="levels", value=levels) from None
 
 
 class Commands(TyperGroup):

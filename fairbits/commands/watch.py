@@ -11,7 +11,8 @@ from typer import Argument, Option
 
 from fairbits.commands import terminal
 from fairbits.errors import InputError, MissingExtraError
-from fairbits.storage import file_errors
+from fairbits.rounding import at_least, at_most, percent
+from fairbits.storage import file_errors, locked
 
 if TYPE_CHECKING:
     from fairbits.certificate import CertificateMonitor
@@ -37,6 +38,7 @@ def watch(
     ] = None,
     sensitive: terminal.Sensitive = None,
     decision: Annotated[str | None, Option(help="Watch this column of the tables: anybody's decisions.")] = None,
+    levels: terminal.Levels = None,
     person: terminal.Person = None,
     picture: Annotated[Path | None, Option(help="SVG or PNG file for the bounds over time.")] = None,
     separator: terminal.Separator = None,
@@ -51,9 +53,13 @@ def watch(
         raise InputError("must end in .svg or .png.", argument="picture", value=picture)
     read = {"separator": separator, "encoding": encoding}
     model, tables, about, add = _what(paths, decision, terminal.names(sensitive))
-    monitor = _opened(state, model, max_disparity, confidence, about)
-    for path in tables:
-        _add_table(monitor, path, read, partial(add, person=terminal.names(person)), state)
+    if levels and model is not None:
+        raise InputError("--levels is for --decision.")
+    busy, lock = f"Another process is adding tables to {state}.", state.with_name(f".{state.name}.lock")
+    with file_errors(state), locked(lock, busy, "Try again when it has finished."):
+        monitor = _opened(state, model, max_disparity, confidence, terminal.cuts(levels), about)
+        for path in tables:
+            _add_table(monitor, path, read, partial(add, person=terminal.names(person)), state)
     print(json.dumps(monitor.to_dict()) if as_json else _words(monitor))
     if picture:
         _draw(monitor, picture)
@@ -105,7 +111,9 @@ def _add_table(
         print(f"{path}: {note}", file=sys.stderr)
 
 
-def _opened(state: Path, model: Any, limit: float | None, confidence: float | None, about: str) -> "CertificateMonitor":
+def _opened(
+    state: Path, model: Any, limit: float | None, confidence: float | None, levels: list[float] | None, about: str
+) -> "CertificateMonitor":
     """Return the monitor of a state that is there, or a new one."""
     from fairbits.certificate import CertificateMonitor
     from fairbits.workflow.stream_checks import promised_limit
@@ -117,20 +125,20 @@ def _opened(state: Path, model: Any, limit: float | None, confidence: float | No
         limit = promised_limit(model) if limit is None else limit
         if not 0 < limit < 1:
             raise InputError("must lie between 0 and 1.", argument="max_disparity", value=limit)
-        return CertificateMonitor(limit, confidence=confidence or 0.95, draws=draws, about=about)
+        return CertificateMonitor(limit, confidence=confidence or 0.95, draws=draws, levels=levels, about=about)
     monitor = CertificateMonitor.load(state)
     if monitor.about != about:
         raise InputError(f"{state} watches another model or other columns.", remedy="Name another file with --state.")
-    for name, value in (("limit", limit), ("confidence", confidence)):
+    begun = {"limit": f"a limit of {monitor.limit:g}", "confidence": f"a confidence of {percent(monitor.confidence)}"}
+    begun["levels"] = f"levels {monitor.levels}" if monitor.levels else "no levels"
+    for name, value in (("limit", limit), ("confidence", confidence), ("levels", levels)):
         if value not in (None, getattr(monitor, name)):
-            problem = f"{state} was begun with a {name} of {getattr(monitor, name):g}, which cannot be changed."
+            problem = f"{state} was begun with {begun[name]}, which cannot be changed."
             raise InputError(problem, remedy="Name another file with --state.")
     return monitor
 
 
 def _words(monitor: "CertificateMonitor") -> str:
-    from fairbits.rounding import at_least, at_most
-
     lines = [f"  {'batch':>5} {'rows':>11} {'at least':>8} {'at most':>8}  verdict"]
     for number, row in list(enumerate(monitor.history.itertuples(index=False), 1))[-LAST:]:
         bounds = f"{at_least(row.at_least, 4):>8} {at_most(row.at_most, 4):>8}"
@@ -143,6 +151,6 @@ def _draw(monitor: "CertificateMonitor", picture: Path) -> None:
         from fairbits.report.charts import bounds_chart, save_picture
     except ImportError:
         raise MissingExtraError("A picture", "report") from None
-    title = f"Disparity, {100 * monitor.confidence:g} % confidence at all times: {monitor.verdict}"
+    title = f"Disparity, {percent(monitor.confidence)} confidence at all times: {monitor.verdict}"
     with file_errors(picture):
         save_picture(bounds_chart(monitor.history, monitor.limit, title), picture)

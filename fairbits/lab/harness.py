@@ -21,7 +21,7 @@ from typing import Any
 from fairbits.errors import InputError
 from fairbits.lab.run_records import RUNS_FORMAT, append_record, commit, read_records, read_runs
 from fairbits.lab.run_settings import Settings
-from fairbits.storage import versions
+from fairbits.storage import locked, versions
 
 COMMIT = commit()  # at the start: later commits are not the code that runs
 OPTIONAL = ("optuna",) if find_spec("optuna") else ()  # results depend on its version, too
@@ -78,15 +78,8 @@ class Folder:
     def locked(self) -> Iterator[None]:
         """Keep a second process out of the folder, which is made if it does not exist."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as lock:
-            with contextlib.suppress(ImportError):  # this system has no such locks: nothing keeps a second one out
-                import fcntl
-
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:
-                    problem = f"Another process is at work in {self.path}."
-                    raise InputError(problem, remedy="Wait until it ends, or choose another folder.") from None
+        busy, remedy = f"Another process is at work in {self.path}.", "Wait until it ends, or choose another folder."
+        with locked(self.path / ".lock", busy, remedy):
             yield
 
 

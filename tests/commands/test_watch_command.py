@@ -11,6 +11,7 @@ from people import population
 
 from fairbits.certificate import CertificateMonitor
 from fairbits.commands import main
+from fairbits.storage import locked
 
 
 @pytest.fixture
@@ -60,7 +61,34 @@ def test_decisions_of_anybody(place, fairbits):
     assert "Proved (2 batches, 600 people): at 95% confidence" in ended.out
     assert "the rates of the decision differ" in ended.out
     other = fairbits("watch", "2.csv", *asked, "--confidence", "0.9")
-    assert (other.code, "was begun with a confidence of 0.95" in other.err) == (1, True)
+    assert (other.code, "was begun with a confidence of 95%, which" in other.err) == (1, True)
+
+
+def test_scores_are_watched_in_levels(place, fairbits):
+    asked = ("--decision", "grade", "--sensitive", "sex", "--max-disparity", "0.5", "--state", "s.json")
+    ended = fairbits("watch", "0.csv", *asked, "--levels=-0.5,0.5", "--json")
+    assert ended.code == 0, ended.err
+    monitor, people = CertificateMonitor(0.5, levels=[-0.5, 0.5]), population(300, 20)
+    monitor.add(people.grade.to_numpy(), sensitive_features=people.sex)
+    assert json.loads(ended.out)["at_most"] == pytest.approx(monitor.at_most)
+    assert fairbits("watch", "1.csv", *asked).code == 0
+    for message, more in {
+        "was begun with levels [-0.5, 0.5], which cannot be changed": ["--levels", "0.5"],
+        "--levels low must be numbers": ["--levels", "low"],
+    }.items():
+        assert message in fairbits("watch", "2.csv", *asked, *more).err
+    assert "--levels is for --decision" in fairbits("watch", "m", "0.csv", "--state", "n", "--levels", "1").err
+
+
+def test_a_second_process_waits_outside(place, fairbits):
+    fairbits("watch", "m", "0.csv", "--state", "s.json")
+    before = (place / "s.json").read_bytes()
+    with locked(place / ".s.json.lock", "", ""):
+        ended = fairbits("watch", "m", "1.csv", "--state", "s.json")
+        assert (ended.code, "Another process is adding tables to s.json" in ended.err) == (1, True)
+        assert fairbits("watch", "m", "1.csv", "--state", "other.json").code == 0
+    assert (place / "s.json").read_bytes() == before
+    assert fairbits("watch", "m", "1.csv", "--state", "s.json").code == 0
 
 
 def test_wrong_uses_get_a_sentence(place, fairbits):
