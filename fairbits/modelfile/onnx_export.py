@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 import fairbits
+from fairbits.certificate.released_code import need_certified_code
 from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError, InputTypeError, MissingExtraError
 from fairbits.estimators import CodeClassifier, InvariantClassifier
@@ -63,7 +64,7 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
 
     The default learners of a `PosteriorEncoder` are within ``encoder.onnx``. It takes the encoded columns as x, and as
     levels (n, columns) float64 what trees read; ``export.json`` says how to write both. Encoders that read the
-    sensitive columns, and learners of yours, are not exported.
+    sensitive columns, learners of yours, and a `CertifiedClassifier` that guarantees its class alone are not exported.
 
     Parameters
     ----------
@@ -71,6 +72,7 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
         `FairCodeClassifier`, or as chosen by `CertifiedClassifier`, `TunedClassifier` or scikit-learn's searches
     folder : created if needed; files of an earlier export are replaced
     """
+    need_certified_code(model)
     *front, estimator = steps = _fitted_steps(model)
     encoder = front[0] if front else None
     if not isinstance(estimator, InvariantClassifier) or len(front) > 1 or not isinstance(encoder, Encoder | None):

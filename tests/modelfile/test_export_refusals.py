@@ -47,6 +47,15 @@ def test_a_model_must_be_fitted(model, tmp_path):
         export_onnx(model, tmp_path / "none")
 
 
+def test_a_code_that_is_not_covered_is_not_exported(tmp_path):
+    X, y, s = problem()
+    method = quick(ExactCodeClassifier, code_size=2, max_epochs=2)
+    model = CertifiedClassifier(method, path=[0.5], max_disparity=0.99, promise="class", random_state=0)
+    with pytest.raises(InputError, match="about the predicted class alone: a code of this model is not covered"):
+        export_onnx(model.fit(X, y, sensitive_features=s), tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_model_must_be_one(tmp_path):
     with pytest.raises(TypeError, match="cannot export str"):
         export_onnx("model", tmp_path / "none")
