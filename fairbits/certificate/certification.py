@@ -15,7 +15,7 @@ from fairbits.certificate.group_sums import GroupSums, group_sums
 from fairbits.certificate.released_code import Release, binary_digits, certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
 from fairbits.encoding.people import person_numbers
-from fairbits.errors import InputError, InputWarning
+from fairbits.errors import InputError, InputTypeError, InputWarning
 
 THEOREMS = ("shortest", HOEFFDING)
 LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small to certify
@@ -88,6 +88,9 @@ def certify(
     >>> round(certificate.total_variation, 3)
     0.027
     """
+    if unknown := set(release) - {"draws", "eps", "coarse"}:
+        remedy = "Leave it out; proved bounds are as short as `asymptotic` ones of version 0.1."
+        raise InputTypeError(f"certify has no option {min(unknown)!r}.", remedy=remedy)
     coded = _beside(coded_rows(source, X, sensitive_features, levels), beside, X, sensitive_features)
     if beside and {"eps", "coarse"} & set(release):
         raise InputError("eps and coarse are for one code.", remedy="Pass what the other models release as it is.")
@@ -222,7 +225,7 @@ def coded_rows(
         seeded = source.random_state is not None and not source.is_hard
         return CodedRows(theta, source.group_encoder_, seeded, source.is_hard)
     if is_model and levels is not None:
-        values = np.asarray(source.predict_proba(X))[:, 1]
+        values = _scores(source, X)
     else:
         values = np.asarray(source.predict(X) if is_model else source)
     encoder = encoder or getattr(source, "group_encoder_", None)
@@ -248,11 +251,20 @@ def _given_code(values: np.ndarray, encoder: GroupEncoder) -> CodedRows:
     return CodedRows(theta, encoder, hard=hard)
 
 
+def _scores(model: Any, X: Any) -> np.ndarray:
+    """Return the probability of the second class, of which levels are made."""
+    if not hasattr(model, "predict_proba"):
+        problem = f"{type(model).__name__} has no predict_proba, of which levels are made."
+        raise InputError(problem, remedy="Pass its scores about these rows in place of the model and X.")
+    return np.asarray(model.predict_proba(X))[:, 1]
+
+
 def _decisions(values: np.ndarray, levels: Any) -> tuple[np.ndarray, Any]:
     """Return the number of every decision, or of every score's level, and which decisions the numbers stand for."""
     if levels is not None:
         cuts = np.asarray(levels, dtype=np.float64)
-        if cuts.ndim != 1 or not len(cuts) or (np.diff(cuts) <= 0).any() or not np.isfinite(values).all():
+        numbers = values.dtype.kind in "biuf" and bool(np.isfinite(values).all())
+        if cuts.ndim != 1 or not len(cuts) or (np.diff(cuts) <= 0).any() or not numbers:
             raise InputError("must be rising cuts of numbers.", argument="levels", value=levels)
         return np.searchsorted(cuts, values, side="right"), None
     if pd.isna(values).any():

@@ -11,7 +11,7 @@ from fairbits.certificate import Certificate
 from fairbits.certificate.certification import CodedRows
 from fairbits.certificate.released_code import binary_digits
 from fairbits.errors import InputError, InputWarning
-from fairbits.rounding import at_most
+from fairbits.rounding import at_most, percent
 
 QUANTITIES = {  # of a claim: its name in words, and the power p with which its slack shrinks as 1 / rows^(1/p)
     "total_variation": ("disparity", 2),
@@ -55,9 +55,9 @@ class NotCertifiedError(InputError):
             self.rows_needed = math.ceil(claim.rows * shrink**power)
             remedy = f"About {self.rows_needed:,} calibration rows would be needed."
         super().__init__(
-            f"No model could be certified to a {quantity} of at most {claim.limit:g} at confidence {confidence:g}: the "
-            f"{claim.of} of the safest one has a measured {quantity} of {claim.estimate:.4f}, but {claim.rows:,} "
-            f"calibration rows can only guarantee {at_most(claim.bound, 4)}.",
+            f"No model could be certified to a {quantity} of at most {claim.limit:g} at {percent(confidence)} "
+            f"confidence: the {claim.of} of the safest one has a measured {quantity} of {claim.estimate:.4f}, but "
+            f"{claim.rows:,} calibration rows can only guarantee {at_most(claim.bound, 4)}.",
             remedy=remedy,
         )
 

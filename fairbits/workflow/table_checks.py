@@ -75,7 +75,7 @@ class Compared:
     def __str__(self) -> str:
         quantity = f"{'leakage in bits' if self.what == 'information' else 'disparity'} of the {self.of}"
         bounds = at_least(self.at_least, 4), at_most(self.at_most, 4)
-        numbers = " ".join(f"{number:>11}" for number in (f"{self.said:.4f}", *bounds))
+        numbers = " ".join(f"{number:>11}" for number in (at_most(self.said, 4), *bounds))
         about = self.column if self.label is None else f"{self.column}, label {self.label}"
         return f"  {f'{about}: {quantity}':<48} {numbers}{' <- contradicted' if self.contradicted else ''}"
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -46,6 +46,8 @@ def test_any_fitted_classifier_is_certified_by_its_decisions_or_its_levels():
         ({"source": RNG.random(2000)}, "in levels"),
         ({"source": RNG.random(2000), "levels": [0.5, 0.2]}, "rising cuts"),
         ({"source": np.where(ACCEPTED, "yes", None)}, "missing"),
+        ({"source": ACCEPTED.astype(str), "levels": [0.5]}, "rising cuts of numbers"),
+        ({"source": LinearRegression(), "X": np.eye(2), "levels": [0.5]}, "LinearRegression has no predict_proba"),
         ({"source": LogisticRegression()}, "calibration rows are missing"),
         ({"source": ACCEPTED, "person": np.arange(1999)}, "1,999 identifiers for 2,000"),
         ({"source": ACCEPTED, "person": np.arange(2000) // 2}, "1,000 people have rows in two groups"),
@@ -58,6 +60,11 @@ def test_any_fitted_classifier_is_certified_by_its_decisions_or_its_levels():
 def test_nonsense_gets_a_sentence(arguments, message):
     with pytest.raises(InputError, match=message):
         certify(**arguments, sensitive_features=S)
+
+
+def test_an_option_that_is_gone_is_named():
+    with pytest.raises(TypeError, match=r"certify has no option 'asymptotic'\. Leave it out"):
+        certify(ACCEPTED, sensitive_features=S, asymptotic=True)
 
 
 def test_rows_of_one_person_count_once():

@@ -17,6 +17,7 @@ from fairbits.modelfile.sealed_record import write_record
 from fairbits.tables.fitted_model import RowReader, open_model
 from fairbits.tables.table_file import TableFile
 from fairbits.workflow.decision_checks import rates_and_ratios
+from fairbits.workflow.table_checks import Compared
 
 
 @pytest.fixture
@@ -49,6 +50,14 @@ def test_rows_of_the_same_population_confirm_a_loose_bound(place, fairbits):
     assert ended.code == 0, ended.err
     assert "Confirmed. These rows alone prove the bound from its fit, at 95% confidence" in ended.out
     assert "On 2,000 rows, at 95% confidence" in ended.out
+
+
+def test_an_earlier_bound_is_rounded_up():
+    assert str(Compared("sex", "code", "disparity", 0.12341, 0.0499, 0.2)).split()[-3:] == [
+        "0.1235",
+        "0.0499",
+        "0.2000",
+    ]
 
 
 def test_few_rows_do_not_contradict_and_confirm_nothing(place, fairbits):
@@ -251,6 +260,10 @@ def test_people_and_levels_on_the_command_line(decisions, fairbits):
         (["d.csv", "d.csv", "--decision", "approved", "--sensitive", "sex"], "name the table alone"),
         (["d.csv", "--decision", "score", "--sensitive", "sex"], "--levels"),
         (["d.csv", "--decision", "score", "--sensitive", "sex", "--levels", "low"], "must be numbers"),
+        (
+            ["d.csv", "--decision", "approved", "--sensitive", "sex", "--levels", "0.5"],
+            "must be rising cuts of numbers",
+        ),
         (["d.csv", "--decision", "approved", "--sensitive", "approved"], "different columns"),
         (["d.csv", "--decision", "nothing", "--sensitive", "sex"], "nothing"),
         (["d.csv", "--decision", "approved", "--sensitive", "sex", "--positive", "maybe"], "No row has the decision"),

@@ -179,7 +179,7 @@ def test_a_part_without_a_class_or_a_group_is_told_before_training(task):
 def test_an_impossible_limit_is_refused_with_the_safest_model(few):
     fit = fit_task(few, FitOptions(max_disparity=0.001, **BRIEF), path=LIMITS)
     assert not fit.certified
-    assert "No model could be certified to a disparity of at most 0.001" in fit.refusal
+    assert "No model could be certified to a disparity of at most 0.001 at 95% confidence: the" in fit.refusal
     assert fit.certificate.promise is None
     assert fit.certificate.total_variation > 0.001
     assert fit.model[-1].limit == fit.alternatives[0].value  # of a path that begins with the safest
