@@ -7,6 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairbits import certify
+from fairbits.rounding import at_most
+
 PROGRAM = """
 import sys
 class NoTorch:
@@ -31,8 +34,17 @@ for columns in (["decision"], ["score"], ["age", "job"]):
     leak, attack = found.leakage[0], found.adversaries[0]
     numbers = [leak.entropy, leak.joint, leak.lower, leak.each_bit and leak.each_bit[0], attack.at_most]
     print(*[None if number is None else round(number, 12) for number in numbers])
-sys.argv = ["fairbits", "audit", "table.csv", "--sensitive", "sex", "--columns", "decision"]
-main()
+named = ["--decision", "decision", "--sensitive", "sex"]
+for command in (
+    ["audit", "table.csv", "--sensitive", "sex", "--columns", "decision"],
+    ["certify", "table.csv", *named],
+    ["watch", "table.csv", *named, "--max-disparity", "0.5", "--state", "state.json"],
+):
+    sys.argv = ["fairbits", *command]
+    try:
+        main()
+    except SystemExit as ended:
+        assert not ended.code
 assert "torch" not in sys.modules
 """
 
@@ -73,3 +85,10 @@ def test_audits_of_tables_say_the_same_with_torch_and_without(without_torch):
             alone = neuronwise_information(torch.tensor(table[columns].to_numpy(float)), groups)
             assert float(found[2]) == pytest.approx(float(alone), abs=1e-11)
     assert any("Audit of the representation on 400 rows" in line for line in lines[6:])
+
+
+def test_decisions_are_certified_and_watched_without_torch(without_torch):
+    table, lines = without_torch
+    proved = certify(table.decision, sensitive_features=table.sex).total_variation
+    assert any(f"rates of two groups differ by at most {at_most(proved, 4)}" in line for line in lines)
+    assert any(line.startswith("Proved (1 batch, 400 rows)") for line in lines)
