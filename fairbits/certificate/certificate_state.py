@@ -106,7 +106,8 @@ class CertificateState:
 
     def __init__(self, source: Any, *, groups: GroupEncoder | None = None, labels: Any = None, by_person: bool = False):
         self._source, self.by_person, self.decisions = source, by_person, list[str]()
-        method, encoder = fitted_code(source, None)[0], groups
+        method = fitted_code(source, None)[0]
+        encoder: Any = groups
         if certified_decision(source):
             problem = "This model guarantees its class, not its code."
             raise InputError(problem, remedy="Pass its classes_ with groups=its group_encoder_, and add decisions.")

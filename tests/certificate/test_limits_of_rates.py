@@ -2,7 +2,6 @@
 
 import math
 from itertools import pairwise, permutations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -130,11 +129,9 @@ def test_the_certificate_is_the_largest_limit_of_all_pairs():
 
 
 def test_parts_of_the_rows_add_up_to_it():
-    known = {"group_encoder_": GroupEncoder(min_group_size=1).fit(S), "code_size": 1, "is_hard": True}
-    model = SimpleNamespace(**known, random_state=None, predict=None, code_probabilities=lambda X: X.astype(float))
-    whole = CertificateState(model)
+    whole = CertificateState([0, 1], groups=GroupEncoder(min_group_size=1).fit(S))
     for rows in np.array_split(np.arange(240), 4):
-        whole.add(RARE[rows, None], sensitive_features=S[rows])
+        whole.add(RARE[rows], sensitive_features=S[rows])
     assert whole.finish().bounds == certify(RARE[:, None], sensitive_features=S).bounds
 
 
