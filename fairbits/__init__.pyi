@@ -19,6 +19,7 @@ from .estimators.exact_code import ExactCodeClassifier as ExactCodeClassifier
 from .estimators.fair_code import FairCodeClassifier as FairCodeClassifier
 from .estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
 from .estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning
+from .estimators.linear_code import LinearCodeClassifier as LinearCodeClassifier
 from .estimators.posterior import PosteriorEncoder as PosteriorEncoder
 from .estimators.promises import NotCertifiedError as NotCertifiedError
 from .estimators.tradeoff_path import TradeoffPath as TradeoffPath

@@ -15,6 +15,7 @@ from fairbits.auditing import probes
 from fairbits.estimators import (
     ExactCodeClassifier,
     InvariantClassifier,
+    LinearCodeClassifier,
     PenalisedCodeClassifier,
     Schedule,
     certified,
@@ -27,16 +28,18 @@ PUBLIC = [getattr(fairbits, name) for name in fairbits.__all__]
 ESTIMATORS = [found for found in PUBLIC if isinstance(found, type) and issubclass(found, InvariantClassifier)]
 CODES = [m for m in ESTIMATORS if issubclass(m, PenalisedCodeClassifier) and not issubclass(m, DebiasedCode)]
 
-KINDS = [  # of loss: plain, random bits, exact words, corrected for base rates, an opponent, prototypes, an ensemble
+KINDS = [  # of loss: plain, random bits, exact words, linear ones, a correction, an opponent, prototypes, an ensemble
     fairbits.VanillaClassifier,
     fairbits.BinaryBernoulliClassifier,
     fairbits.ExactCodeClassifier,
+    fairbits.LinearCodeClassifier,
     fairbits.DebiasedBernoulliClassifier,
     fairbits.AdversarialClassifier,
     fairbits.LFRClassifier,
     fairbits.RUBiClassifier,
 ]
 
+ABSENT_IN_LINEAR = ("hidden_sizes", "channels", "learning_rate", "weight_decay", "batch_size")
 LEARNS = {"min_steps": 80, "learning_rate": 0.015}  # with which every method learns the problem
 
 
@@ -64,6 +67,9 @@ def quick(cls, **settings):
     """An estimator that trains in a fraction of a second; settings of its schedule may stand beside the others."""
     settings = {"max_epochs": 4, "min_steps": 12, "hidden_sizes": (16,), "random_state": 0, **settings}
     own = {field.name: settings.pop(field.name) for field in fields(Schedule) if field.name in settings}
+    if issubclass(cls, LinearCodeClassifier):  # it has neither layers nor batches nor a schedule
+        known = {name: value for name, value in settings.items() if name not in ABSENT_IN_LINEAR}
+        return cls(**{**known, "max_epochs": max(settings["max_epochs"], own["min_steps"])})
     return cls(schedule=replace(cls.own_schedule, **own), **settings)
 
 

@@ -17,6 +17,7 @@ from fairbits.estimators.fair_code import FairCodeClassifier as FairCodeClassifi
 from fairbits.estimators.fitting import fit_stack as fit_stack
 from fairbits.estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning
+from fairbits.estimators.linear_code import LinearCodeClassifier as LinearCodeClassifier
 from fairbits.estimators.promises import NotCertifiedError as NotCertifiedError
 from fairbits.estimators.tradeoff_path import TradeoffPath as TradeoffPath
 from fairbits.estimators.vanilla import VanillaClassifier as VanillaClassifier

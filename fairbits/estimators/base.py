@@ -20,7 +20,7 @@ from fairbits.estimators.fitting import fit_stack
 from fairbits.information import weigh_groups
 from fairbits.nn import Inputs
 from fairbits.settings import layer_sizes, setting, tunable
-from fairbits.training import Batch, Schedule
+from fairbits.training import Batch, Replica, Schedule, TrainingData, train
 
 PREDICTION_ROWS = 16_384  # rows predicted at a time
 CONCERNED_ROWS = 10_000  # rows of a fit that its concerns are judged by
@@ -173,6 +173,10 @@ class InvariantClassifier(SettingsClassifier):
     def probabilities(self, net: nn.Module, x: Tensor) -> Tensor:
         """Return the class probabilities of a batch of rows.  (n, classes)"""
         return softmax(net(x).logits)
+
+    def train(self, replicas: Sequence[Replica], data: TrainingData, **how: Any) -> None:
+        """Train a stack of models with these settings; `how` as in `fairbits.training.train`."""
+        train(replicas, data, self, **how)
 
     def complete(self, x: Tensor, y: Tensor, weight: Tensor) -> None:
         """Let the trained network, `net_`, see the rows of the fit once more."""

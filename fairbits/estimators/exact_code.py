@@ -17,12 +17,10 @@ from fairbits.settings import setting, tunable
 from fairbits.training import Batch, Schedule
 
 BETA = 0.95  # share of the past in the running tables
-RISE = 1.0  # by how much a multiplier rises in a fit whose leakage is as far above its limit as the next line says
 CLIP = 0.01  # a leakage further than this below its limit moves the multiplier no faster
 FASTEST = 5.0  # times as fast, for a leakage as far above its limit: a label may be worth many bits per disparity
 MISTAKE = 0.5  # bits that a wrong class costs, beside what its probability costs
 STIFFNESS = 10.0  # of the price of a leakage above its limit, beside the multiplier
-HARDNESS = 5.0  # by how much the logits of a hard code are scaled up by the end of its training
 SHARPNESS = 100.0  # by how much the two groups that differ most outweigh other pairs
 SMALL_INFORMATION = 1e-4  # bits; the root of information is about a disparity, so it is priced by its root's slope
 ABSENT = 1e6  # lowers the logit of a pair with a group that has no rows, so that it takes no share
@@ -45,6 +43,11 @@ class ExactCodeNet(CodeNet):
             self.register_buffer(f"noise{number}", torch.zeros(size), persistent=False)
         self.register_buffer("multipliers", torch.zeros(len(groups)), persistent=False)
         self.register_buffer("progress", torch.zeros(2), persistent=False)  # share of the steps done, and of one step
+
+    def word_shares(self, x: Tensor, hardness: Tensor | float, noise: Tensor | None = None) -> Tensor:
+        """Return each row's probability of every word, or with noise the one word that is drawn.  (n, words)"""
+        theta = torch.sigmoid(hardness * self.logits(self.features(x)))
+        return word_probabilities(theta if noise is None else draw_bits(theta, noise))
 
     @torch.no_grad()
     def run(self, number: int, tables: Tensor) -> Tensor:
@@ -94,13 +97,19 @@ class ExactCodeClassifier(CodeClassifier):
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "limit")
     weaker: ClassVar[str] = "Raise the limit"
+    hardness: ClassVar[float] = 5.0  # by how much the logits of a hard code are scaled up by the end of its training
+    rise: ClassVar[float] = 1.0  # of a multiplier, in a fit whose leakage is above its limit by `CLIP`
     own_schedule: ClassVar[Schedule] = Schedule(
         min_steps=1_000, learning_rate_decay="linear", validation_fraction=0.05, selection="last"
     )
 
     def build(self, inputs: Inputs, n_classes: int) -> ExactCodeNet:
-        cells = [size for size in self.group_sizes for _ in range(n_classes if self.condition_on_label else 1)]
-        return ExactCodeNet(inputs, self.hidden_sizes, self.code_size, [n_classes, *cells], self.channels)
+        return ExactCodeNet(inputs, self.hidden_sizes, self.code_size, self.table_sizes(n_classes), self.channels)
+
+    def table_sizes(self, n_classes: int) -> list[int]:
+        """Return how many labels there are, and how many groups in each column, or in each within each label."""
+        labels = n_classes if self.condition_on_label else 1
+        return [n_classes, *(size for size in self.group_sizes for _ in range(labels))]
 
     def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
         """Note in the network how many steps are to come, and how many rows the groups have."""
@@ -111,9 +120,8 @@ class ExactCodeClassifier(CodeClassifier):
 
     def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         done, step = net.progress.clone()
-        hardness = 1 + (HARDNESS - 1) * done if self.is_hard else 1.0
-        theta = torch.sigmoid(hardness * net.logits(net.features(batch.x)))
-        words = word_probabilities(theta if self.gradient == "exact" else draw_bits(theta, batch.noise))
+        hardness = 1 + (self.hardness - 1) * done if self.is_hard else 1.0
+        words = net.word_shares(batch.x, hardness, None if self.gradient == "exact" else batch.noise)
         labels = self._label_shares(words, batch)
         shares = decoder(net.run(0, labels))
         cross_entropy = -(labels * shares.log()).sum() / LN2
@@ -133,7 +141,7 @@ class ExactCodeClassifier(CodeClassifier):
         with torch.no_grad():
             step = step * (batch.weight.sum() > 0)  # padding is no step
             pace = (scale * (found - limit) / CLIP).clamp(-1, FASTEST)
-            moved = (multipliers + step * RISE * pace).clamp(min=0)
+            moved = (multipliers + step * self.rise * pace).clamp(min=0)
             net.multipliers.copy_(moved)
             net.progress[0] += step
         return {"total": total, "cross_entropy": cross_entropy, self.measure: found.amax(), "multiplier": moved.amax()}

@@ -13,6 +13,7 @@ from fairbits.encoding import GroupEncoder, SeenRows, row_hashes
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import ExactCodeClassifier
 from fairbits.estimators.inputs import copy_feature_names, read_labels, said_elsewhere
+from fairbits.estimators.linear_code import LinearCodeClassifier
 from fairbits.estimators.posterior import PosteriorEncoder
 
 
@@ -21,9 +22,10 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
     """Turn each row into a few bits that predict the label and reveal little about the sensitive columns.
 
     Boosted trees and logistic regression estimate p(y,s|x), and no code of x can do better than one of these numbers
-    (`PosteriorEncoder`). A small network maps them, beside the columns, to the bits; it is trained on the exact
-    information about the label, within a limit on the disparity of any decision made from the code
-    (`ExactCodeClassifier`). `predict` reads the class off the code alone.
+    (`PosteriorEncoder`). A hard code gives each row the word with the highest score, linear in them, which is the form
+    of the best code (`LinearCodeClassifier`); the bits of a random code come from a small network
+    (`ExactCodeClassifier`). Both are trained on the exact information about the label, within a limit on the disparity
+    of any decision made from the code. `predict` reads the class off the code alone.
 
     Training aims at the limit on its own rows. `CertifiedClassifier` proves one on rows that were kept apart.
 
@@ -50,12 +52,12 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
     >>> data = make_shifted_bits(400, random_state=0)
     >>> model = FairCodeClassifier(limit=0.1, random_state=0).fit(data.X, data.y, sensitive_features=data.s)
     >>> model.transform(data.X).shape, bool((model.transform(data.X) == model.transform(data.X)).all())
-    ((400, 6), True)
+    ((400, 4), True)
     """
 
     limit: float = 0.05
     _: KW_ONLY
-    code_size: int = 6
+    code_size: int = 4
     condition_on_label: bool = False
     release: str = "hard"
     estimators: Any = "default"
@@ -65,10 +67,14 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
 
     def pipeline(self) -> Pipeline:
         """Return the encoder and the method with these settings, not fitted."""
-        shared = ("limit", "code_size", "condition_on_label", "release", "groups", "random_state")
-        method = ExactCodeClassifier(**{name: getattr(self, name) for name in shared})
         told = {name: getattr(self, name) for name in ("estimators", "encode_sensitive", "groups")}
-        return Pipeline([("posterior", PosteriorEncoder(**told)), ("code", method)])
+        names = ("limit", "code_size", "condition_on_label", "groups", "random_state")
+        shared = {name: getattr(self, name) for name in names}
+        if self.release == "hard":
+            encoder, method = PosteriorEncoder(features="probabilities", **told), LinearCodeClassifier(**shared)
+        else:
+            encoder, method = PosteriorEncoder(**told), ExactCodeClassifier(release=self.release, **shared)
+        return Pipeline([("posterior", encoder), ("code", method)])
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a table X, mixed or of numbers, with labels y.

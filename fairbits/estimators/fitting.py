@@ -16,7 +16,7 @@ from fairbits.errors import InputError
 from fairbits.estimators.inputs import Table, read_table
 from fairbits.metrics.gaps import paper_objective, prediction_scores
 from fairbits.settings import check_settings
-from fairbits.training import Replica, TrainingData, split_rows, train
+from fairbits.training import Replica, TrainingData, split_rows
 
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]
@@ -65,7 +65,7 @@ def fit_stack(
         strata = cells if getattr(first, "condition_on_label", False) else number_cells(table.s)
         arrays = (table.x, table.y, table.s, table.weight, strata, cells)
         data = TrainingData(*(torch.from_numpy(array).to(first.device) for array in arrays))
-        train(replicas, data, first, **how)
+        first.train(replicas, data, **how)
     for estimator, worker, replica, part in zip(estimators, workers, replicas, parts, strict=True):
         worker.net_ = replica.net.eval().requires_grad_(False)
         worker.complete(*(torch.from_numpy(a[part]) for a in (table.x, table.y, table.weight)))

@@ -19,6 +19,7 @@ from fairbits.errors import InputError
 from fairbits.estimators import inputs
 from fairbits.estimators.fitting import number_cells
 from fairbits.estimators.learners import SMALLEST, Learner, beside
+from fairbits.settings import check_settings, setting
 
 BOOSTED_ROWS = 1_500  # with fewer, boosted trees add more noise than they see
 ROWS_PER_COLUMN = 50  # with fewer, a code of the columns errs more than the estimates do
@@ -42,8 +43,10 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         `FrozenEstimator` holds a fitted classifier of the label, which must not have seen these rows
     cv : folds, stratified by label and groups; a combination of fewer rows joins the largest one there. It still has an
         estimate, because one model of a column's groups serves all labels
-    columns : whether the encoded columns of X stand beside the estimates, to correct them where they err; None puts
-        them there if there are at least 50 rows for each, because with fewer a code learns them by heart
+    features : "log-ratios", or "probabilities": p(y,s|x) itself, for a code with linear scores
+        (`LinearCodeClassifier`). Of several columns taken each on its own, p(y,s|x) of every column
+    columns : whether the encoded columns of X stand beside log-ratios, to correct them where they err; None puts them
+        there if there are at least 50 rows for each, because with fewer a code learns them by heart
     encode_sensitive : let the models see the groups, and put these beside the estimates: p(y|x,s) and s take the place
         of p(y|x) and p(s|x,y). `transform` then needs `sensitive_features`
     groups : "intersection" of several sensitive columns: one model of their crossings, which need 10 rows each. With
@@ -65,6 +68,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
     estimators: Any = "default"
     _: KW_ONLY
     cv: int = 5
+    features: str = setting("log-ratios", one_of=("log-ratios", "probabilities"))
     columns: bool | None = None
     encode_sensitive: bool = False
     groups: str | GroupEncoder = "intersection"
@@ -80,6 +84,7 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
 
         Without sensitive features it estimates the label alone.
         """
+        check_settings(self)
         labels, X = inputs.read_labels(self, y), _rows(X)
         if len(labels) != len(X):
             raise InputError(f"y has {len(labels)} labels for {len(X)} rows.", remedy="Pass one per row.")
@@ -165,7 +170,11 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         features : (n, features) as returned by this encoder
         column : which of several sensitive columns, where `groups` takes each on its own
         """
-        _, *of_groups = self._ratios_of(features)
+        sizes = [len(names) for names in self._group_names]
+        if self.features == "probabilities" and np.shape(features)[1] > len(self.classes_):
+            joint = np.asarray(features, dtype=np.float64).reshape(len(features), len(self.classes_), -1)
+            return np.split(joint, np.cumsum(sizes)[:-1], axis=2)[column]
+        of_groups = [] if self.features == "probabilities" else self._ratios_of(features)[1:]
         if not of_groups:
             remedy = "A FrozenEstimator knows the label only: pass another classifier beside it."
             if self.encode_sensitive:
@@ -173,18 +182,38 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
             if self.group_encoder_ is None:
                 remedy = "Fit with sensitive_features."
             raise InputError("There is no estimate of the groups.", remedy=remedy)
-        label = self.label_probabilities(features)
+        return self.label_probabilities(features)[:, :, None] * self._given_label(of_groups, column)
+
+    def _given_label(self, of_groups: list[np.ndarray], column: int) -> np.ndarray:
+        """Return p(s|x,y) of a column.  (n, C, K)"""
         model, given = self.blends_[1 + column], of_groups[column]
-        groups = [model.predict_proba(given[..., y]) for y in range(len(self.classes_))]  # (n, K) each
-        return label[:, :, None] * np.stack(groups, 1)
+        return np.stack([model.predict_proba(given[..., y]) for y in range(len(self.classes_))], 1)
+
+    def _probabilities(self, estimates: np.ndarray, sensitive_features: Any) -> np.ndarray:
+        """Return p(y,s|x) of all columns, or of a label alone where nothing is known of groups.  (n, C x all K)"""
+        ratios, *of_groups = self._by_target(estimates)
+        label = self.blends_[0].predict_proba(ratios)
+        given = [self._given_label(of_groups, column) for column in range(len(of_groups))]
+        if self.encode_sensitive:
+            numbers = self.group_encoder_.transform(sensitive_features, n_rows=len(label)).T
+            given = [np.eye(len(k))[own][:, None] for own, k in zip(numbers, self._group_names, strict=True)]
+        joint = label[:, :, None] * np.concatenate(given or [np.ones((len(label), 1, 1))], 2)
+        return joint.reshape(len(label), -1).astype(np.float32)
 
     def label_probabilities(self, features: Any) -> np.ndarray:
         """Return p(y|x), with `encode_sensitive` p(y|x,s), of rows given as in `posterior`.  (n, C)"""
+        if self.features == "probabilities":
+            first = [len(names) for names in self._group_names[:1]] or [1]
+            known = np.asarray(features, dtype=np.float64).reshape(len(features), len(self.classes_), -1)
+            return known[:, :, : first[0]].sum(2)
         return self.blends_[0].predict_proba(self._ratios_of(features)[0])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the estimates by learner, class or group, and label; then the encoded columns."""
         check_is_fitted(self)
+        if self.features == "probabilities":
+            seen = [group for column in self._group_names for group in column] if self._joint_columns else [""]
+            return np.array([f"p({label}{', ' * bool(g)}{g})" for label in self.classes_ for g in seen], dtype=object)
         names = []
         for learner, models in zip(self.learners_, self.models_, strict=True):
             names += [f"{learner.name}: {label}" for label in self.classes_[1:]]
@@ -236,6 +265,11 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         return list(folds.split(cells, cells))
 
     @property
+    def _joint_columns(self) -> bool:
+        """Whether anything is known of the groups of a row."""
+        return self.encode_sensitive or len(self.blends_) > 1
+
+    @property
     def _group_names(self) -> list[list[str]]:
         return [] if self.group_encoder_ is None else self.group_encoder_.names_
 
@@ -253,6 +287,8 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         return [label, *(ratios.reshape(len(ratios), -1, classes) for ratios in groups)]
 
     def _beside_columns(self, estimates: np.ndarray, X: Any, sensitive_features: Any) -> np.ndarray:
+        if self.features == "probabilities":
+            return self._probabilities(estimates, sensitive_features)
         scaled = ((estimates - self.mean_) / self.scale_).astype(np.float32)
         if self.has_columns_:
             return np.hstack([scaled, self.table_encoder_.transform(X, sensitive_features=sensitive_features)])

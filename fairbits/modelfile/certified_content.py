@@ -57,7 +57,7 @@ class FairCodeState(State):
 def fair_code_of(pipeline: Pipeline) -> Any:
     """Return a FairCodeClassifier, not fitted, with the settings of the pipeline that another one had fitted."""
     kinds = [type(step).__name__ for _, step in pipeline.steps]
-    whole = kinds == ["PosteriorEncoder", "ExactCodeClassifier"]
+    whole = kinds in (["PosteriorEncoder", "LinearCodeClassifier"], ["PosteriorEncoder", "ExactCodeClassifier"])
     need(whole, f"the pipeline of a FairCodeClassifier does not consist of {kinds}")
     model = FairCodeClassifier()
     encoder, method = (step.get_params(deep=False) for _, step in pipeline.steps)

@@ -416,6 +416,7 @@ class PosteriorState(State):
     kind: Literal["posterior"]
     estimators: Literal["default", "one", "several"]
     cv: Count
+    features: Literal["log-ratios", "probabilities"] = "log-ratios"  # absent until version 0.2
     columns: bool | None
     has_columns: bool
     encode_sensitive: bool
@@ -445,6 +446,7 @@ class PosteriorState(State):
 
     def build(self, _: Weights | None = None) -> PosteriorEncoder:
         encoder: Any = PosteriorEncoder(cv=self.cv, columns=self.columns, encode_sensitive=self.encode_sensitive)
+        encoder.features = self.features
         encoder.groups, encoder.has_columns_ = self.grouping, self.has_columns
         encoder.classes_, table = self.classes.build(), self.table.build()
         known = table.encode_sensitive == self.encode_sensitive

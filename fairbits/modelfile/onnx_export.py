@@ -226,6 +226,7 @@ def posterior_inputs(encoder: PosteriorEncoder) -> tuple[Callable[[Tensor, Any],
     """Return the function from encoded columns and the scores of trees to features, and three rows of what it takes."""
     mean, scale = torch.from_numpy(encoder.mean_), torch.from_numpy(encoder.scale_)
     models = [[_weight_and_bias(model, row) for row in told] for model, told in _told(encoder)]
+    joint = joint_probabilities(encoder)
 
     def features(x: Tensor, scores: Any) -> Tensor:
         parts, place = [], 0
@@ -239,7 +240,10 @@ def posterior_inputs(encoder: PosteriorEncoder) -> tuple[Callable[[Tensor, Any],
                     score = x.double() @ weight
                 ratios.append(_log_ratios(score + bias))
             parts.append(torch.stack(ratios, -1).flatten(1))  # by class or group, then by label
-        scaled = ((torch.cat(parts, 1) - mean) / scale).float()
+        estimates = torch.cat(parts, 1)
+        if encoder.features == "probabilities":
+            return joint(estimates)
+        scaled = ((estimates - mean) / scale).float()
         return torch.cat([scaled, x], 1) if encoder.has_columns_ else scaled
 
     inputs = {"x": torch.zeros(3, len(encoder.table_encoder_.get_feature_names_out()))}
@@ -247,6 +251,23 @@ def posterior_inputs(encoder: PosteriorEncoder) -> tuple[Callable[[Tensor, Any],
     if n_scores:
         inputs["scores"] = torch.zeros(3, n_scores, dtype=torch.float64)
     return features, inputs
+
+
+def joint_probabilities(encoder: Any) -> Callable[[Tensor], Tensor]:
+    """Return the function from the log-ratios of all learners to p(y,s|x), by the encoder's blends."""
+    label, *groups = encoder._by_target(np.arange(len(encoder.mean_))[None])  # places of the ratios
+    places = [label[0], *(given[0, :, y] for given in groups for y in range(given.shape[2]))]
+    blends = [encoder.blends_[0], *(blend for blend in encoder.blends_[1:] for _ in encoder.classes_)]
+    known = [(torch.from_numpy(p), *_weight_and_bias(b, np.zeros(0))) for p, b in zip(places, blends, strict=True)]
+
+    def joint(estimates: Tensor) -> Tensor:
+        found = [_shares(estimates[:, place] @ weight + bias) for place, weight, bias in known]  # type: ignore[operator]
+        n_classes = found[0].shape[1]
+        given = [torch.stack(found[1 + i : 1 + i + n_classes], 1) for i in range(0, len(found) - 1, n_classes)]
+        every = torch.cat(given, 2) if given else torch.ones_like(found[0])[:, :, None]
+        return (found[0][:, :, None] * every).flatten(1).float()
+
+    return joint
 
 
 def _told(encoder: Any) -> Iterator[tuple[Any, np.ndarray]]:
@@ -265,10 +286,14 @@ def _weight_and_bias(model: Any, told: np.ndarray) -> tuple[Tensor | None, Tenso
     return torch.from_numpy(weight.T.copy()), torch.from_numpy(model.intercept_ + beside @ told)
 
 
+def _shares(score: Tensor) -> Tensor:
+    """Return the probability of every class; two classes have one score."""
+    return torch.softmax(score, 1) if score.shape[1] > 1 else torch.sigmoid(torch.cat([-score, score], 1))
+
+
 def _log_ratios(score: Tensor) -> Tensor:
-    """Return log p - log p of the first class, of every other one; two classes have one score."""
-    p = torch.softmax(score, 1) if score.shape[1] > 1 else torch.sigmoid(torch.cat([-score, score], 1))
-    logs = p.clamp(min=SMALLEST).log()
+    """Return log p - log p of the first class, of every other one."""
+    logs = _shares(score).clamp(min=SMALLEST).log()
     return logs[:, 1:] - logs[:, :1]
 
 

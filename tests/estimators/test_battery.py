@@ -8,6 +8,7 @@ import torch
 from battery import CODES, ESTIMATORS, KINDS, LEARNS, by_kind, fitted, learned, problem, quick
 from sklearn.metrics import roc_auc_score
 
+from fairbits import LinearCodeClassifier
 from fairbits.encoding import BinnedSensitiveFeaturesWarning
 from fairbits.estimators.debiased import DebiasedCode
 from fairbits.information.sampling import code_information
@@ -26,7 +27,8 @@ def test_same_seed_same_model_in_any_order_of_the_rows_other_seed_another(cls):
     same = quick(cls).fit(X[order], y[order], sensitive_features=s[order])
     other = quick(cls, random_state=1).fit(X, y, sensitive_features=s)
     np.testing.assert_array_equal(fitted(cls).predict_proba(X), same.predict_proba(X))
-    assert not np.array_equal(fitted(cls).predict_proba(X), other.predict_proba(X))
+    drawn = cls is not LinearCodeClassifier  # it draws nothing
+    assert np.array_equal(fitted(cls).predict_proba(X), other.predict_proba(X)) != drawn
 
 
 @pytest.mark.parametrize("cls", by_kind())
@@ -98,8 +100,8 @@ def test_weights_count_whatever_the_batch(batch_size, steps, rate, cls):
     y = (np.arange(2000) % 50 == 0).astype(int)
     X, s = rng.normal(size=(2000, 2)), rng.integers(0, 2, 2000)
     weight = np.where(y == 1, 49.5, 1.0)
-    model = quick(cls, max_epochs=2, min_steps=steps, patience=50, validation_fraction=0.3)
-    model.set_params(batch_size=batch_size, learning_rate=rate)
+    long = {"max_epochs": 2, "min_steps": steps, "patience": 50, "validation_fraction": 0.3}
+    model = quick(cls, batch_size=batch_size, learning_rate=rate, **long)
     model.fit(X, y, sensitive_features=s, sample_weight=weight)
     assert 0.4 < model.predict_proba(X)[:, 1].mean() < 0.6
 

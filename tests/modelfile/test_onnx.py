@@ -230,12 +230,10 @@ def features_of(file, front):
     model = onnx.load(file)
     made = {output: node for node in model.graph.node for output in node.output}
     ends = [node for node in model.graph.node if node.op_type == "Concat" and "x" in node.input]  # beside the columns
-    if not front.has_columns_:
-        ends = [
-            n
-            for n in model.graph.node
-            if n.op_type == "Cast" and n.input[0] in made and made[n.input[0]].op_type == "Div"
-        ]
+    if front.features == "probabilities" or not front.has_columns_:
+        last = "Div" if front.features == "log-ratios" else "Reshape"
+        casts = [node for node in model.graph.node if node.op_type == "Cast" and node.input[0] in made]
+        ends = [node for node in casts if made[node.input[0]].op_type == last]
     (end,) = ends
     shape = ["n", len(front.get_feature_names_out())]
     model.graph.output.append(onnx.helper.make_tensor_value_info(end.output[0], onnx.TensorProto.FLOAT, shape))
@@ -256,12 +254,17 @@ def check_estimates(front, method, folder):
     found = run(both, name, **inputs)
     assert found.dtype == features.dtype == np.float32
     assert found.shape == features.shape
-    n = len(front.mean_)
-    np.testing.assert_array_equal(found[:, n:], features[:, n:])
-    # scikit-learn computes some estimates in float32: their log-ratios differ more than the probabilities.
-    odds = [np.exp(f[:, :n].astype(float) * front.scale_ + front.mean_) for f in (found, features)]
-    np.testing.assert_allclose(*(o / (1 + o) for o in odds), rtol=0, atol=1e-6)
     clear = np.abs(theta - noise) > 1e-4
+    if front.features == "probabilities":
+        np.testing.assert_allclose(found, features, rtol=0, atol=1e-6)
+        first, second = method.net_.scores(torch.from_numpy(features)).topk(2).values.T
+        clear &= (first - second > 1e-4).numpy()[:, None]
+    else:
+        n = len(front.mean_)
+        np.testing.assert_array_equal(found[:, n:], features[:, n:])
+        # scikit-learn computes some estimates in float32: their log-ratios differ more than the probabilities.
+        odds = [np.exp(f[:, :n].astype(float) * front.scale_ + front.mean_) for f in (found, features)]
+        np.testing.assert_allclose(*(o / (1 + o) for o in odds), rtol=0, atol=1e-6)
     assert clear.mean() > 0.99
     bits = run(file, **inputs)
     np.testing.assert_array_equal(bits[clear], (noise < theta)[clear])

@@ -1,0 +1,181 @@
+"""A narrow hard code whose words have linear scores: of p(y,s|x), the form of the best code."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.tree import DecisionTreeRegressor
+from torch import Tensor, nn
+from torch.utils.data import default_collate
+
+from fairbits.errors import InputError
+from fairbits.estimators.exact_code import ExactCodeClassifier, ExactCodeNet
+from fairbits.information import WeighedGroups
+from fairbits.nn import Inputs
+from fairbits.settings import setting
+from fairbits.training import Batch, Replica, Schedule, TrainingData
+from fairbits.training.stacks import Stack, StackAdam, load_replica
+
+CELLS = 1024  # in which training gathers the rows
+CELL_ROWS = 50_000  # that say where the cells lie
+RATE = 0.05  # of Adam, lowered to 0
+FIRST_HARDNESS = 4.0  # of the words before training
+SMALLEST = 1e-3  # probability of a label in a word before training
+COLLINEAR = 1e-4  # of the largest singular value: columns as alike as this count as one
+SMALLEST_SCALE = 1e-6  # of a column
+SAMPLES = 2  # the training rows and those to come: both err, so training counts the variance of both
+
+
+class LinearCodeNet(ExactCodeNet):
+    """Every word has a score, linear in x; a row gets the word with the highest."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, inputs: Inputs, code_size: int, sizes: Sequence[int]):
+        super().__init__(inputs, (), code_size, sizes, ())
+        self.code_size = code_size
+        self.logits = nn.Linear(inputs, 2**code_size)  # type: ignore[arg-type]
+        self.register_buffer("mean", torch.zeros(inputs))
+        self.register_buffer("scale", torch.ones(inputs))
+
+    @property
+    def noise_size(self) -> int:
+        return 0
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Return the score of every word.  (n, words)"""
+        return self.logits((x - self.mean) / self.scale)
+
+    def word_shares(self, x: Tensor, hardness: Tensor | float, noise: Tensor | None = None) -> Tensor:
+        return torch.softmax(hardness * self.scores(x), -1)
+
+    def theta(self, x: Tensor) -> Tensor:
+        """Return the bits of the word with the highest score, 0 or 1.  (n, m)"""
+        place = 2 ** torch.arange(self.code_size - 1, -1, -1, device=x.device)
+        return (self.scores(x).argmax(-1, keepdim=True) // place % 2).to(x.dtype)
+
+    def run(self, number: int, tables: Tensor) -> Tensor:
+        return tables.detach()  # of all rows: there is nothing to average
+
+    @torch.no_grad()
+    def start(self, batch: Batch) -> None:
+        """Let the words differ in the label alone: they are the leaves of a tree on a linear estimate of it."""
+        share = batch.weight
+        self.mean.copy_(share @ batch.x)
+        self.scale.copy_((share @ (batch.x - self.mean) ** 2).sqrt().clamp(min=SMALLEST_SCALE))
+        root = share.sqrt().unsqueeze(-1)
+        columns = torch.cat([(batch.x - self.mean) / self.scale, torch.ones_like(root)], -1)
+        known = batch.y.mT / share.clamp(min=torch.finfo(share.dtype).tiny).unsqueeze(-1)  # p(y) of a cell
+        pair = ((root * part).double() for part in (columns, known))
+        slopes = torch.linalg.lstsq(*pair, rcond=COLLINEAR, driver="gelsd").solution  # probabilities add up to 1
+        estimates = columns.double() @ slopes  # (cells, classes)
+        tree = DecisionTreeRegressor(max_leaf_nodes=len(self.logits.weight), random_state=0)
+        tree.fit(estimates, estimates, share.numpy())
+        leaves = tree.tree_.value[tree.tree_.feature < 0, :, 0]  # (at most as many as there are words, classes)
+        words = torch.from_numpy(np.resize(leaves, (len(self.logits.weight), len(batch.y)))).clamp(SMALLEST, 1).log2()
+        weight = FIRST_HARDNESS * words @ slopes.mT  # a word scores sum_y p(y|x) log p(y|word)
+        self.logits.weight.copy_(weight[:, :-1])
+        self.logits.bias.copy_(weight[:, -1])
+
+
+class LinearCodeClassifier(ExactCodeClassifier):
+    """Give each row the word with the highest score, linear in X, trained to a limit as an `ExactCodeClassifier` is.
+
+    Of X = p(y,s|x), this is the form of the best code (`PosteriorEncoder(features="probabilities")`). At the optimum a
+    row goes to the word that costs it least, and the cost of a word is linear in p(y,s|x): its label costs
+    -sum_y p(y|x) log2 p(y|t), and its disparity the price times sum_s p(s|x) / p(s), with the sign of what the word
+    adds to the difference between the groups. So the words are cells with straight edges, and there are few numbers to
+    learn by heart: what the training rows show of the disparity holds for other rows.
+
+    A regression tree gathers the rows in up to 1,024 cells of similar X. Every epoch is one step of Adam on all of
+    them, from words that differ in the label alone. The words are soft at first and hard at the end. Training counts
+    the variance of a disparity twice: the training rows err, and those to come will.
+
+    Parameters
+    ----------
+    limit : on the leakage that the training rows let expect; what other rows show is for `certify` to bound
+    code_size : bits per row, at most 10; few of the 2^m words are used under a limit
+    measure : "disparity", the total variation, or "information", in bits
+    condition_on_label : limit the leakage among rows of the same label (equalised odds)
+    max_epochs : steps of training
+
+    The other parameters are those of `CodeClassifier`.
+    """
+
+    code_size: int = setting(4, at_least=1, at_most=10, whole=True)
+    max_epochs: int = setting(400, at_least=1, whole=True)
+
+    # What other methods let you set, and this one has no use for.
+    hidden_sizes: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
+    channels: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
+    learning_rate: ClassVar[float] = RATE  # type: ignore[misc]
+    weight_decay: ClassVar[float] = 0.0  # type: ignore[misc]
+    batch_size: ClassVar[int] = CELLS  # type: ignore[misc]
+    schedule: ClassVar[Schedule] = Schedule(validation_fraction=0)  # type: ignore[misc]
+    release: ClassVar[str] = "hard"  # type: ignore[misc]
+    gradient: ClassVar[str] = "exact"  # type: ignore[misc]
+
+    hardness: ClassVar[float] = 30.0
+    rise: ClassVar[float] = 2.0
+
+    def build(self, inputs: Inputs, n_classes: int) -> LinearCodeNet:
+        if not isinstance(inputs, int):
+            raise InputError("LinearCodeClassifier takes tables, not images.", remedy="Use ExactCodeClassifier.")
+        return LinearCodeNet(inputs, self.code_size, self.table_sizes(n_classes))
+
+    def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
+        super().initialise(net, y, s, weight)
+        net.progress[1] = 1 / self.max_epochs
+        for number in range(len(net.multipliers)):
+            net.get_buffer(f"noise{number}").mul_(SAMPLES)
+
+    def train(self, replicas: Sequence[Replica], data: TrainingData, **how: Any) -> None:
+        """Train a stack of models on their cells, all at every step."""
+        gathered: dict[bytes, Batch] = {}
+        for replica in replicas:
+            own = replica.rows.numpy().tobytes()
+            if own not in gathered:
+                gathered[own] = self.gather(*(part[replica.rows.to(part.device)] for part in data[:4]))
+            replica.net.start(gathered[own])  # type: ignore[operator]
+        batch = default_collate([gathered[replica.rows.numpy().tobytes()] for replica in replicas])
+        stack = Stack([replica.net for replica in replicas])
+        names = replicas[0].scalars
+        scalars = {name: data.weight.new_tensor([r.scalars[name] for r in replicas]) for name in names}
+        rate = data.weight.new_full((len(replicas),), RATE)
+        adam = StackAdam(stack.flat, rate, torch.zeros_like(rate))
+        for step in range(steps := self.max_epochs):
+            adam.rate_factor = np.full((len(replicas), 1), 1 - step / steps)
+            terms = stack.map(self.loss, batch, scalars)
+            adam.step(stack.gradient(terms["total"]))
+            if how.get("on_epoch") is not None:
+                how["on_epoch"](step + 1, steps)
+        for place, replica in enumerate(replicas):
+            load_replica(replica.net, *stack.state(place))
+            last = {name: float(term[place].detach()) for name, term in terms.items()}
+            replica.history, replica.best_epoch = [{"epoch": step, **last}], step
+
+    def gather(self, x: Tensor, y: Tensor, s: Tensor, weight: Tensor) -> Batch:
+        """Return cells of rows in place of rows: their means, and how much of each label and group they hold.
+
+        Cells without rows fill up to a fixed number, so that models with other rows fit in one stack.
+        """
+        rows, share = x.cpu().numpy(), weight / weight.sum()
+        some = np.linspace(0, len(rows) - 1, min(len(rows), CELL_ROWS)).astype(np.int64)
+        tree = DecisionTreeRegressor(max_leaf_nodes=CELLS, random_state=0)
+        tree.fit(rows[some], rows[some], share.cpu().numpy()[some])
+        cell = torch.from_numpy(np.unique(tree.apply(rows), return_inverse=True)[1]).to(x.device)
+
+        def sums(parts: Tensor) -> Tensor:
+            return parts.new_zeros(len(parts), CELLS).index_add_(1, cell, parts)
+
+        size = sums(share.unsqueeze(0)).squeeze(0)
+        centres = sums(x.mT * share) / size.clamp(min=torch.finfo(size.dtype).tiny)
+        labels = (y == torch.arange(len(self.classes_), device=y.device).unsqueeze(-1)) * share
+        groups = ((WeighedGroups(sums(g.row_weights), g.prior), prior) for g, prior in self.prepare(y, s, share))
+        return Batch(centres.mT, sums(labels), s[:0], size, x[:0], tuple(groups))
+
+    def _label_shares(self, words: Tensor, batch: Batch) -> Tensor:
+        labels = batch.y @ words
+        return labels / labels.sum()
