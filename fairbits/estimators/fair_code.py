@@ -32,7 +32,7 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
     Parameters
     ----------
     limit : on the disparity, the largest difference between two groups in how often they get a decision, 0 to 1
-    code_size : bits per row, at most 10
+    code_size : bits per row, at most 10; None is 4 for a hard code and 6 for a random one
     condition_on_label : limit the disparity among rows of the same label (equalised odds)
     release : "hard", a row always has the same code, or "random", every call draws it
     estimators : the classifiers that estimate p(y,s|x), see `PosteriorEncoder`
@@ -57,7 +57,7 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
 
     limit: float = 0.05
     _: KW_ONLY
-    code_size: int = 4
+    code_size: int | None = None
     condition_on_label: bool = False
     release: str = "hard"
     estimators: Any = "default"
@@ -68,8 +68,9 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
     def pipeline(self) -> Pipeline:
         """Return the encoder and the method with these settings, not fitted."""
         told = {name: getattr(self, name) for name in ("estimators", "encode_sensitive", "groups")}
-        names = ("limit", "code_size", "condition_on_label", "groups", "random_state")
+        names = ("limit", "condition_on_label", "groups", "random_state")
         shared = {name: getattr(self, name) for name in names}
+        shared |= {} if self.code_size is None else {"code_size": self.code_size}
         if self.release == "hard":
             encoder, method = PosteriorEncoder(features="probabilities", **told), LinearCodeClassifier(**shared)
         else:
