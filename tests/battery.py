@@ -14,6 +14,7 @@ from fairbits import datasets
 from fairbits.auditing import probes
 from fairbits.estimators import (
     ExactCodeClassifier,
+    FairCodeClassifier,
     InvariantClassifier,
     LinearCodeClassifier,
     PenalisedCodeClassifier,
@@ -73,6 +74,16 @@ def quick(cls, **settings):
     return cls(schedule=replace(cls.own_schedule, **own), **settings)
 
 
+PIPELINE = FairCodeClassifier.pipeline
+
+
+def brief_pipeline(model):
+    """The pipeline of a fair code that trains for a moment."""
+    if model.release == "hard":
+        return PIPELINE(model).set_params(code__max_epochs=40)
+    return PIPELINE(model).set_params(code__max_epochs=8, code__learning_rate=0.02, code__hidden_sizes=(16,))
+
+
 def train_briefly(patch, min_steps=60):
     """Let commands and reports train for a moment.
 
@@ -81,6 +92,7 @@ def train_briefly(patch, min_steps=60):
     """
     for method in (InvariantClassifier, ExactCodeClassifier):
         patch.setattr(method, "own_schedule", replace(method.own_schedule, min_steps=min_steps))
+    patch.setattr(FairCodeClassifier, "pipeline", brief_pipeline)
     patch.setattr(posterior, "HistGradientBoostingClassifier", partial(HistGradientBoostingClassifier, max_iter=10))
     patch.setattr(comparisons, "COARSE", {"bins": 4, "n_words": 4, "rounds": 2, "starts": 1})
     patch.setattr(certified, "SHARES", (0.2, 0.5, 1.0))
@@ -96,6 +108,7 @@ def few_trees():
             patch.setattr(module, "HistGradientBoostingClassifier", partial(HistGradientBoostingClassifier, max_iter=4))
         patch.setattr(probes, "RandomForestClassifier", lambda _, **settings: RandomForestClassifier(20, **settings))
         patch.setattr(ExactCodeClassifier, "own_schedule", short)
+        patch.setattr(FairCodeClassifier, "pipeline", brief_pipeline)
         yield
 
 

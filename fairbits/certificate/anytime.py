@@ -45,7 +45,7 @@ def anytime_slack(weight: float, limit: float, delta: float) -> float:
     level = math.log(0.5 / delta) + math.log1p(weight * limit**2) / 2
     highest = math.sqrt(2 * (level + math.log(2)))
     z = brentq(lambda z: z * z / 2 + float(log_ndtr(z)) - level, 0.0, highest) + ROUNDING
-    return z * math.sqrt(weight + limit**-2) / (2 * weight)
+    return float(z * math.sqrt(weight + limit**-2) / (2 * weight))
 
 
 def log_evidence(gains: np.ndarray, weights: np.ndarray, level: float, limit: float) -> np.ndarray:

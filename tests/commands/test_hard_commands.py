@@ -138,7 +138,7 @@ def test_an_audit_is_of_the_code(place, fairbits):
     ended = fairbits("audit", "new.csv", "--model", "m", "--label", "paid", "--json")
     assert ended.code == 0, ended.err
     (found,) = json.loads(ended.out)["audits"]
-    assert found["subject"] == "ExactCodeClassifier"
+    assert found["subject"] == "LinearCodeClassifier"
     assert found["task"]["auc"] > 0.7
     assert {p["view"] for p in found["probes"]} == {"code"}
 

@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
-from battery import LEARNS, quick
+from battery import LEARNS, PIPELINE, brief_pipeline, quick
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import DataConversionWarning
@@ -41,14 +41,8 @@ from fairbits.certificate import TrainingRowsWarning
 from fairbits.encoding import BinnedSensitiveFeaturesWarning, NothingToEncodeError, SmallGroupError, UnseenGroupError
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning
 
-OWN, PIPELINE = ExactCodeClassifier.own_schedule, FairCodeClassifier.pipeline
+OWN = ExactCodeClassifier.own_schedule
 LEARNING = quick(BinaryMIClassifier, **LEARNS)  # to be cloned
-
-
-def brief_pipeline(model):
-    if model.release == "hard":
-        return PIPELINE(model).set_params(code__max_epochs=40)
-    return PIPELINE(model).set_params(code__max_epochs=8, code__learning_rate=0.02, code__hidden_sizes=(16,))
 
 
 @pytest.fixture(autouse=True)

@@ -158,7 +158,7 @@ def test_a_leakage_in_bits_can_be_limited(told):
 def test_a_model_may_read_the_sensitive_columns_and_says_so(told, few):
     fit = told
     record = fit_record(fit, few, "table.csv")
-    assert {"sex (sensitive)=F", "race (sensitive)=p"} <= set(fit.model[0].get_feature_names_out())
+    assert {"sex (sensitive)=F", "race (sensitive)=p"} <= set(fit.model[0].table_encoder_.get_feature_names_out())
     assert not [concern for concern in fit.concerns if "sensitive column" in concern]  # it is meant to read them
     for text in (summary(record), model_card(record)):
         assert "This model reads sex, race: for sharing data. Do not use it for decisions about people" in text
