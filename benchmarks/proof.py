@@ -23,7 +23,7 @@ from benchmarks.receivers import outcome, ten_classifiers
 from fairbits import BinaryMIClassifier, TableEncoder, VanillaClassifier
 from fairbits.auditing.probes import auc_interval, one_vs_rest
 from fairbits.certificate import Certificate, certify
-from fairbits.certificate.deviations import hoeffding_deviation
+from fairbits.certificate.deviations import deviation, hoeffding_deviation
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
 from fairbits.metrics import auc
@@ -131,7 +131,7 @@ def choice(job: Job) -> dict[str, Any]:
     train, held = parts[::2], parts[1::2]
     models = trained(job.settings, job.gammas, job.seed, *train)
     points = [point(model, train, held, np.random.default_rng(job.seed)) for model in models]
-    return {"path": points, "deviation": hoeffding_deviation(np.bincount(s_test), 1.0, 0.05)}
+    return {"path": points, "deviation": deviation(np.bincount(s_test), 0.05)[0]}
 
 
 def tightness(job: Job) -> dict[str, Any]:
