@@ -87,7 +87,7 @@ def fit(
     import torch
 
     from fairbits.modelfile import save
-    from fairbits.modelfile.sealed_record import write_record
+    from fairbits.modelfile.manifest import write_record
     from fairbits.report.page import write_report
     from fairbits.report.wording import model_card, summary
     from fairbits.tables.task import make_task

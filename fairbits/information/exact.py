@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Unpack
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from fairbits.errors import InputError
@@ -248,3 +248,29 @@ def _bias(tables: Tensor, squares: Tensor, row_weights: Tensor, prior: Tensor) -
     mixture = prior.unsqueeze(-2) @ tables
     curvature = 1 / tables.clamp(min=tiny) - share / mixture.clamp(min=tiny)
     return (share * variance * curvature).sum(-2) / (2 * LN2)
+
+
+class RunningInformation(nn.Module):
+    """Exact joint information with running tables in training, of the rows given in evaluation; bits.
+
+    Like batch normalisation it averages over batches in training: the information of one small batch errs upwards, and
+    that error's gradient wipes out what the code says about x (`running_information` has the formula).
+
+    Returns (penalty, information): the first carries the gradient, the second is the value to log.
+    """
+
+    tables: Tensor
+
+    def __init__(self, n_groups: int, code_size: int, beta: float = 0.98):
+        super().__init__()
+        self.beta = beta
+        self.register_buffer("tables", torch.zeros(n_groups, 2**code_size), persistent=False)
+
+    def forward(self, theta: Tensor, groups: Tensor | WeighedGroups) -> tuple[Tensor, Tensor]:
+        tables, prior = word_tables(theta, groups, n_groups=self.tables.shape[-2])
+        if not self.training:
+            information = table_information(tables, prior)
+            return information, information.detach()
+        penalty, running = running_information(tables, prior, self.tables, self.beta)
+        self.tables.copy_(running)
+        return penalty, table_information(running, prior).detach()

@@ -176,3 +176,18 @@ def _products_gradient(bits: Tensor, products: list[Tensor], upstream: Tensor) -
         gradients.append((slope if rest is None else slope * rest).sum(-2))
         upstream = torch.addcmul(zero, slope, bits[..., i, None, :])
     return torch.stack(gradients, -2)
+
+
+def word_probabilities(theta: Tensor) -> Tensor:
+    """Return each row's probability of every code word, in the order of `all_words`.  (..., n, 2^m)"""
+    words = torch.ones_like(theta[..., :1])
+    for bit in theta.unsqueeze(-2).unbind(-1):  # (..., n, 1) each
+        words = torch.stack([words * (1 - bit), words * bit], -1).flatten(-2)
+    return words
+
+
+def all_words(like: Tensor) -> Tensor:
+    """List the 2^m code words in the order of `word_probabilities`, first bit most significant.  (2^m, m)"""
+    m = like.shape[-1]
+    bits = torch.arange(2**m, device=like.device).unsqueeze(-1) >> torch.arange(m - 1, -1, -1, device=like.device)
+    return (bits & 1).to(like.dtype)

@@ -1,6 +1,7 @@
 """The manifest of a model's folder: size and sha256 of every file, compared before the file is parsed.
 
-A manifest ends with its own digest. One that `fairbits fit` wrote also has the digest of the record beside the model.
+A manifest ends with its own digest. `fairbits fit` seals a model and audit.json, the record of the fit: each has the
+digest of the other. This notices edits and mix-ups. It is no signature: anyone can compute digests.
 """
 
 import hashlib
@@ -8,18 +9,20 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from fairbits.errors import InputError
-from fairbits.storage import need
+from fairbits.storage import need, replace_file
 
 MANIFEST, MODEL, WEIGHTS = "manifest.json", "model.json", "weights.safetensors"
 SEALED = {MODEL, WEIGHTS}  # what a manifest may list
 VERSION = 3  # since records are sealed; 2 came with PosteriorEncoder, and files of both older formats are still read
+RECORD, INNER = "audit.json", "model"
+RESTORE = "Restore the whole folder as `fairbits fit` wrote it, or run `fairbits fit` again."
 BEGINNING = b'{\n "format": "fairbits model"'
 MAX_MANIFEST, MAX_JSON = 2**12, 2**27  # bytes
 MAX_VALUES = 2**20  # in one JSON file: each takes about 100 bytes of memory, however short its text
@@ -148,3 +151,48 @@ def read_file(file: Path, sizes: range) -> bytes:
             needed = f"this model needs {sizes.start} to {sizes.stop - 1}"
             raise ModelFileError(f"{file} has {status.st_size} bytes; {needed}.")
         return opened.read(sizes.stop)
+
+
+class BrokenSealError(InputError):
+    """A record and the model beside it are not as one fit wrote them."""
+
+
+def write_record(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """Write the record of a fit beside its model, each with the digest of the other; return it as it was written."""
+    manifest = read_manifest(folder / INNER)
+    sealed = {**record, "model": manifest.digest}
+    data = write_json(sealed)
+    replace_file(folder / INNER / MANIFEST, manifest_of(manifest.files, record=entry_of(data)))
+    replace_file(folder / RECORD, data)
+    return sealed
+
+
+def read_record(folder: Path) -> Any:
+    """Return the record of a folder, None if there is none.
+
+    Raise unless it is the one that was written with the model beside it. Versions 0.1 and 0.2 wrote no seal, and the
+    record of an audit has no model.
+    """
+    file, inner = folder / RECORD, folder / INNER
+    if not file.exists():
+        return None
+    data, record, named = file.read_bytes(), None, None
+    with suppress(ValueError, RecursionError):
+        record = json.loads(data)
+        named = record.get("model") if isinstance(record, dict) else None
+    if (inner / MANIFEST).exists():
+        manifest = read_manifest(inner)
+        for name in manifest.files:
+            read_sealed(inner / name, manifest.files)
+        if named not in (None, manifest.digest):
+            raise BrokenSealError(f"{file} is about another model than the one in {inner}.", remedy=RESTORE)
+        if (named is not None or manifest.version >= VERSION) and manifest.record != entry_of(data):
+            problem = (
+                f"{file} is not as `fairbits fit` wrote it with the model in {inner}: changed, cut off or replaced."
+            )
+            raise BrokenSealError(problem, remedy=RESTORE)
+    elif named is not None:
+        raise BrokenSealError(f"{file} is about a model, but {inner} holds none.", remedy=RESTORE)
+    if record is None:
+        raise InputError(f"{file} is damaged: it is not JSON.", remedy=RESTORE)
+    return record

@@ -1,5 +1,7 @@
 """Torch modules: stochastic binary layers and the networks built of them."""
 
+from fairbits.information.exact import RunningInformation as RunningInformation
+from fairbits.information.words import word_probabilities as word_probabilities
 from fairbits.nn.code_networks import BinaryConv2d as BinaryConv2d
 from fairbits.nn.code_networks import BinaryLinear as BinaryLinear
 from fairbits.nn.code_networks import CodeNet as CodeNet
@@ -14,5 +16,3 @@ from fairbits.nn.code_networks import dense_layers as dense_layers
 from fairbits.nn.code_networks import draw_bits as draw_bits
 from fairbits.nn.code_networks import feature_layers as feature_layers
 from fairbits.nn.code_networks import sign_weights as sign_weights
-from fairbits.nn.code_words import RunningInformation as RunningInformation
-from fairbits.nn.code_words import word_probabilities as word_probabilities

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fairbits.errors import InputError
 from fairbits.information.weighed_groups import in_transform
-from fairbits.nn.code_words import all_words, word_probabilities
+from fairbits.information.words import all_words, word_probabilities
 
 # Up to this many bits an expectation over codes is the exact sum over all 2^m words, above it a mean of fixed draws.
 EXACT_EXPECTATION_BITS = 10

@@ -59,7 +59,7 @@ def write_report(folder: Path, output: Path | None = None) -> Path:
     """Make report.html from the audit.json of a folder, in the same or another folder, and return the file."""
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder}.")
-    from fairbits.modelfile.sealed_record import RECORD, read_record  # here, as a page is made without torch
+    from fairbits.modelfile.manifest import RECORD, read_record  # here, as a page is made without torch
 
     file, record = folder / RECORD, read_record(folder)
     if not file.exists():

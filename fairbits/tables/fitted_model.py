@@ -18,8 +18,7 @@ from fairbits.encoding.columns import CategoryFeature, Feature, absent, as_numbe
 from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError
 from fairbits.modelfile import load
-from fairbits.modelfile.manifest import MANIFEST
-from fairbits.modelfile.sealed_record import INNER, RECORD, read_record
+from fairbits.modelfile.manifest import INNER, MANIFEST, RECORD, read_record
 from fairbits.tables.table_file import DATE_SHARE, TableFile, as_dates
 from fairbits.tables.task import UNKNOWN, as_groups
 

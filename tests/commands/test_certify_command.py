@@ -13,7 +13,7 @@ from people import population
 
 from fairbits import certify
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
-from fairbits.modelfile.sealed_record import write_record
+from fairbits.modelfile.manifest import write_record
 from fairbits.tables.fitted_model import RowReader, open_model
 from fairbits.tables.table_file import TableFile
 from fairbits.workflow.decision_checks import rates_and_ratios

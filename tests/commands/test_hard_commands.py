@@ -9,7 +9,7 @@ import pytest
 from people import population
 
 import fairbits as library
-from fairbits.modelfile.sealed_record import write_record
+from fairbits.modelfile.manifest import write_record
 from fairbits.tables import table_file as files
 
 BITS = [f"bit{i}" for i in range(4)]

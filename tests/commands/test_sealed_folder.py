@@ -9,8 +9,16 @@ from people import population
 
 import fairbits as library
 from fairbits.modelfile import BrokenSealError
-from fairbits.modelfile.manifest import MANIFEST, MODEL, WEIGHTS, manifest_of, read_manifest
-from fairbits.modelfile.sealed_record import RECORD, read_record, write_record
+from fairbits.modelfile.manifest import (
+    MANIFEST,
+    MODEL,
+    RECORD,
+    WEIGHTS,
+    manifest_of,
+    read_manifest,
+    read_record,
+    write_record,
+)
 from fairbits.tables.fitted_model import open_model
 
 CHANGED = "audit.json is not as `fairbits fit` wrote it with the model in m/model: changed, cut off or replaced."

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
+from fairbits.information.words import all_words, word_probabilities
 from fairbits.nn import CodeNet, RunningInformation
-from fairbits.nn.code_words import all_words, word_probabilities
 
 
 @pytest.mark.parametrize("binary", [False, True])
