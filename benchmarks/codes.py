@@ -20,6 +20,7 @@ from fairbits import BinaryMIClassifier, ExactCodeClassifier, LinearCodeClassifi
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
+from fairbits.estimators.certified import SHARES
 from fairbits.estimators.exact_code import disparity_slope
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.information import share_entropy
@@ -29,7 +30,6 @@ from fairbits.nn import word_probabilities
 
 FOLDER = RESULTS / "codes"
 LIMITS = np.geomspace(0.006, 0.3, 20).round(4).tolist()
-LINEAR_LIMITS = np.geomspace(0.006, 0.3, 32).round(4).tolist()  # a linear code trains in a fifth of the time
 GAMMAS = [0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99]
 PROMISES = {"adult": [0.03, 0.05, 0.1], "bank": [0.07, 0.08, 0.1], "compas": [0.1, 0.11, 0.15, 0.2, 0.25, 0.3]}
 SPLITS = {"adult": 5, "bank": 5, "compas": 8}
@@ -83,6 +83,7 @@ def path(job: Job) -> dict[str, Any]:
     encoded = time.process_time()
     calibrating = len(y_test) // (2 if job.dataset == "adult" else 1)  # half of adult.test in one of the protocols
     models = path_models(job)
+    promised = [promise for promise in PROMISES[job.dataset] for _ in SHARES] if job.method == "linear" else None
     if job.method == "ThresholdOptimizer":
         for model in models:
             model.fit(Z, y, sensitive_features=s)
@@ -93,6 +94,8 @@ def path(job: Job) -> dict[str, Any]:
         found = [Levels(model, (Z, y, s), (Z_test, s_test)) for model in models]
     else:
         found = [Released(model, Z, Z_test, y, s) for model in models]
+    for place, promise in enumerate(promised or ()):
+        found[place].promise = promise
     found.sort(key=lambda released: released.expected(calibrating))
     everyone = np.arange(len(y_test))
     protocols = {"whole": [(everyone, everyone)]}
@@ -105,7 +108,7 @@ def path(job: Job) -> dict[str, Any]:
             "protocol": name,
             "half": k,
             "theorem": theorem,
-            **choose(found, y_test, s_test, *rows, promise, theorem),
+            **choose([f for f in found if f.promise in (None, promise)], y_test, s_test, *rows, promise, theorem),
         }
         for theorem in THEOREMS
         for promise in PROMISES[job.dataset]
@@ -146,7 +149,8 @@ def path_models(job: Job) -> list[Any]:
         source = fairbits.rivals if job.method == "ThresholdOptimizer" else fairbits
         return [getattr(source, name)(**{strength: value}, random_state=job.split) for value in values]
     if job.method == "linear":
-        return [LinearCodeClassifier(limit=limit, random_state=job.split) for limit in LINEAR_LIMITS]
+        limits = [share * promise for promise in PROMISES[job.dataset] for share in SHARES]
+        return [LinearCodeClassifier(limit=limit, random_state=job.split) for limit in limits]
     gradient = "straight-through" if job.method == "straight-through" else "exact"
     return [ExactCodeClassifier(limit=limit, gradient=gradient, random_state=job.split) for limit in LIMITS]
 
@@ -174,6 +178,7 @@ class Released:
     """A model's released words, decoded probabilities and bounds on the test rows."""
 
     soft: dict[str, Any] | None = None
+    promise: float | None = None  # the only one that this model was trained for
 
     def __init__(self, model: Any, Z: np.ndarray, Z_test: np.ndarray, y: np.ndarray, s: np.ndarray):
         self.setting = getattr(model, "limit", getattr(model, "gamma", None))

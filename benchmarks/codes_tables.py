@@ -24,7 +24,8 @@ ABOUT = """\
 # What our best codes reach
 
 `python -m benchmarks.codes`. Every model of a path is trained, then certified at 95 % in a fixed sequence, in the order
-of what the training rows let expect. Of the models that pass, the one with the smallest log-loss on the calibration
+of what the training rows let expect. Linear scores have a path for every limit, at 16 shares of it, as in
+`CertifiedClassifier`; networks have one path of 20 limits. Of the models that pass, the one with the smallest log-loss on the calibration
 rows is kept. Adult: adult.data trains, and adult.test calibrates and scores ("whole"), or one half of it calibrates and
 the other scores ("halves", 5 random ones); 5 seeds. Bank: 5, COMPAS: 8 random splits, two thirds train and the others
 calibrate and score. Means and standard deviations. "Shortest" is the bound of fairbits: the exact binomial one for
