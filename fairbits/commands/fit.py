@@ -66,7 +66,7 @@ def fit(
         ),
     ] = False,
     code_size: Annotated[
-        int | None, Option(min=1, max=16, help="Bits per row.", show_default="6, small tables 4, --gamma 12")
+        int | None, Option(min=1, max=16, help="Bits per row.", show_default="4, with --gamma 12")
     ] = None,
     person: terminal.Person = None,
     drop: terminal.Drop = None,
@@ -74,7 +74,9 @@ def fit(
     confidence: terminal.Confidence = 0.95,
     epochs: Annotated[
         int | None,
-        Option(min=1, help="Maximum epochs; more if the table is small.", show_default="30, with --gamma 40"),
+        Option(
+            min=1, help="Maximum epochs; with --gamma, more if the table is small.", show_default="400, with --gamma 40"
+        ),
     ] = None,
     separator: terminal.Separator = None,
     encoding: terminal.Encoding = None,

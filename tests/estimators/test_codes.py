@@ -105,7 +105,7 @@ def test_draws_are_fresh_unless_seeded(cls):
     X = problem(seed=1)[0]
     theta = model.code_probabilities(X)
     mean = model.draw(X, draws=400).reshape(len(theta), 400, -1).mean(1)
-    assert np.abs(mean - theta).max() < 5 * np.sqrt(0.25 / 400)
+    assert np.abs(mean - theta).max() < 6 * np.sqrt(0.25 / 400)  # of 4,800 means; 5 would fail once in 400 runs
 
 
 def test_expected_predictions_are_deterministic_and_sampled_ones_average_to_them():
