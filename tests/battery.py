@@ -79,7 +79,7 @@ PIPELINE = FairCodeClassifier.pipeline
 
 def brief_pipeline(model):
     """The pipeline of a fair code that trains for a moment."""
-    if model.release == "hard":
+    if model.release == "hard" and not model.encode_sensitive:
         return PIPELINE(model).set_params(code__max_epochs=40)
     return PIPELINE(model).set_params(code__max_epochs=8, code__learning_rate=0.02, code__hidden_sizes=(16,))
 

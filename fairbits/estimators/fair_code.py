@@ -23,16 +23,16 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
 
     Boosted trees and logistic regression estimate p(y,s|x), and no code of x can do better than one of these numbers
     (`PosteriorEncoder`). A hard code gives each row the word with the highest score, linear in them, which is the form
-    of the best code (`LinearCodeClassifier`); the bits of a random code come from a small network
-    (`ExactCodeClassifier`). Both are trained on the exact information about the label, within a limit on the disparity
-    of any decision made from the code. `predict` reads the class off the code alone.
+    of the best code (`LinearCodeClassifier`). The bits of a random code, or of an encoder that sees the groups, come
+    from a small network (`ExactCodeClassifier`). Both are trained on the exact information about the label, within a
+    limit on the disparity of any decision made from the code. `predict` reads the class off the code alone.
 
     Training aims at the limit on its own rows. `CertifiedClassifier` proves one on rows that were kept apart.
 
     Parameters
     ----------
     limit : on the disparity, the largest difference between two groups in how often they get a decision, 0 to 1
-    code_size : bits per row, at most 10; None is 4 for a hard code and 6 for a random one
+    code_size : bits per row, at most 10; None is 4 for words with linear scores and 6 for bits of a network
     condition_on_label : limit the disparity among rows of the same label (equalised odds)
     release : "hard", a row always has the same code, or "random", every call draws it
     estimators : the classifiers that estimate p(y,s|x), see `PosteriorEncoder`
@@ -71,7 +71,7 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
         names = ("limit", "condition_on_label", "groups", "random_state")
         shared = {name: getattr(self, name) for name in names}
         shared |= {} if self.code_size is None else {"code_size": self.code_size}
-        if self.release == "hard":
+        if self.release == "hard" and not self.encode_sensitive:
             encoder, method = PosteriorEncoder(features="probabilities", **told), LinearCodeClassifier(**shared)
         else:
             encoder, method = PosteriorEncoder(**told), ExactCodeClassifier(release=self.release, **shared)

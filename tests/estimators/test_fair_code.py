@@ -423,6 +423,7 @@ def shifted(n, seed=0):
 def test_told_s_a_code_keeps_more_of_the_label_at_the_same_limit(monkeypatch):
     """No more than noise separates y from x - s: 92 % of the labels, Phi(sqrt 2), with no disparity at all."""
     monkeypatch.setattr(FairCodeClassifier, "pipeline", PIPELINE)
+    monkeypatch.setattr(ExactCodeClassifier, "own_schedule", replace(OWN, min_steps=400))
     (X, y, s), (X_new, y_new, s_new) = shifted(3_000), shifted(20_000, seed=1)
     kept, bounds = [], []
     for told in (False, True):
