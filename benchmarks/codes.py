@@ -190,7 +190,7 @@ class Released:
         codes = (self.word[:, None] >> np.arange(m - 1, -1, -1)) & 1
         distinct, place = np.unique(codes, axis=0, return_inverse=True)
         self.p = model.decode(distinct)[place]
-        if isinstance(model, ExactCodeClassifier) and not isinstance(model, LinearCodeClassifier):
+        if type(model) is ExactCodeClassifier:
             self.soft = self._soft(model, Z, y)
 
     def _soft(self, model: Any, Z: np.ndarray, y: np.ndarray) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs
 from fairbits.settings import setting
 from fairbits.training import Batch, Replica, Schedule, TrainingData
-from fairbits.training.stacks import Stack, StackAdam, load_replica
+from fairbits.training.stacks import Stack, StackAdam, load_replica, map_tensors
 
 CELLS = 1024  # in which training gathers the rows
 CELL_ROWS = 50_000  # that say where the cells lie
@@ -63,7 +63,9 @@ class LinearCodeNet(ExactCodeNet):
     @torch.no_grad()
     def start(self, batch: Batch) -> None:
         """Let the words differ in the label alone: they are the leaves of a tree on a linear estimate of it."""
+        batch = map_tensors(Tensor.cpu, batch)  # LAPACK and scikit-learn
         share = batch.weight
+        self.cpu()
         self.mean.copy_(share @ batch.x)
         self.scale.copy_((share @ (batch.x - self.mean) ** 2).sqrt().clamp(min=SMALLEST_SCALE))
         root = share.sqrt().unsqueeze(-1)
@@ -88,7 +90,7 @@ class LinearCodeClassifier(ExactCodeClassifier):
     row goes to the word that costs it least, and the cost of a word is linear in p(y,s|x): its label costs
     -sum_y p(y|x) log2 p(y|t), and its disparity the price times sum_s p(s|x) / p(s), with the sign of what the word
     adds to the difference between the groups. So the words are cells with straight edges, and there are few numbers to
-    learn by heart: what the training rows show of the disparity holds for other rows.
+    learn by heart. Other rows still show more disparity than the training rows do: `certify` says how much.
 
     A regression tree gathers the rows in up to 1,024 cells of similar X. Every epoch is one step of Adam on all of
     them, from words that differ in the label alone. The words are soft at first and hard at the end. Training counts
@@ -143,6 +145,7 @@ class LinearCodeClassifier(ExactCodeClassifier):
             if own not in gathered:
                 gathered[own] = self.gather(*(part[replica.rows.to(part.device)] for part in data[:4]))
             replica.net.start(gathered[own])  # type: ignore[operator]
+            replica.net.to(self.device)
         batch = default_collate([gathered[replica.rows.numpy().tobytes()] for replica in replicas])
         stack = Stack([replica.net for replica in replicas])
         names = replicas[0].scalars
