@@ -20,8 +20,8 @@ from fairbits import BinaryMIClassifier, ExactCodeClassifier, LinearCodeClassifi
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
-from fairbits.estimators.certified import SHARES
-from fairbits.estimators.exact_code import disparity_slope
+from fairbits.estimators.certified import NARROW, SHARES, TIGHT
+from fairbits.estimators.exact_code import MISTAKE, disparity_slope
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.information import share_entropy
 from fairbits.information import total_variation as random_code_variation
@@ -83,19 +83,20 @@ def path(job: Job) -> dict[str, Any]:
     encoded = time.process_time()
     calibrating = len(y_test) // (2 if job.dataset == "adult" else 1)  # half of adult.test in one of the protocols
     models = path_models(job)
-    promised = [promise for promise in PROMISES[job.dataset] for _ in SHARES] if job.method == "linear" else None
     if job.method == "ThresholdOptimizer":
         for model in models:
             model.fit(Z, y, sensitive_features=s)
     else:
-        fit_stack(models, Z, y, sensitive_features=s)
+        for size in dict.fromkeys(getattr(model, "code_size", None) for model in models):
+            fit_stack([m for m in models if getattr(m, "code_size", None) == size], Z, y, sensitive_features=s)
     seconds = {"encoder": encoded - start, "path": time.process_time() - encoded}
     if job.method in STRENGTHS:
         found = [Levels(model, (Z, y, s), (Z_test, s_test)) for model in models]
     else:
         found = [Released(model, Z, Z_test, y, s) for model in models]
-    for place, promise in enumerate(promised or ()):
-        found[place].promise = promise
+    if job.method == "linear":
+        for released, (promise, _, _) in zip(found, linear_path(job), strict=True):
+            released.promise = promise
     found.sort(key=lambda released: released.expected(calibrating))
     everyone = np.arange(len(y_test))
     protocols = {"whole": [(everyone, everyone)]}
@@ -149,10 +150,16 @@ def path_models(job: Job) -> list[Any]:
         source = fairbits.rivals if job.method == "ThresholdOptimizer" else fairbits
         return [getattr(source, name)(**{strength: value}, random_state=job.split) for value in values]
     if job.method == "linear":
-        limits = [share * promise for promise in PROMISES[job.dataset] for share in SHARES]
-        return [LinearCodeClassifier(limit=limit, random_state=job.split) for limit in limits]
+        path = linear_path(job)
+        return [LinearCodeClassifier(limit=p * share, code_size=m, random_state=job.split) for p, share, m in path]
     gradient = "straight-through" if job.method == "straight-through" else "exact"
     return [ExactCodeClassifier(limit=limit, gradient=gradient, random_state=job.split) for limit in LIMITS]
+
+
+def linear_path(job: Job) -> list[tuple[float, float, int]]:
+    """Return promise, share of it and bits of every model, those that `CertifiedClassifier` trains for each promise."""
+    sizes = {LinearCodeClassifier().code_size: SHARES, NARROW: SHARES[:TIGHT]}
+    return [(promise, share, m) for promise in PROMISES[job.dataset] for m, shares in sizes.items() for share in shares]
 
 
 def words(model: Any, Z: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -295,7 +302,7 @@ def choose(
     promise: float,
     theorem: str,
 ) -> dict[str, Any]:
-    """Certify in order on some rows up to the first failure, keep the least log-loss there, and score it on others."""
+    """Certify in order on some rows up to the first failure, keep the least loss there, and score it on others."""
     passed = []
     for model in found:
         if model.bound(s, held, theorem) > promise:
@@ -303,7 +310,7 @@ def choose(
         passed.append(model)
     if not passed:
         return {"setting": None}
-    losses = [-np.log(m.p[held, y[held]]).mean() for m in passed]
+    losses = [MISTAKE * (m.p[held].argmax(1) != y[held]).mean() - np.log2(m.p[held, y[held]]).mean() for m in passed]
     best = passed[int(np.argmin(losses))]
     return {
         "setting": best.setting,

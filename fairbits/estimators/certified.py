@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from itertools import groupby
 from typing import Any, Self
 
 import numpy as np
@@ -22,15 +23,18 @@ from fairbits.encoding.people import person_numbers, split_people
 from fairbits.errors import InputError
 from fairbits.estimators.candidates import Decision, decisions, fitted_once, has_code, in_words, last_step, out_of_fold
 from fairbits.estimators.codes import FittedCodeMixin
+from fairbits.estimators.exact_code import MISTAKE
 from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack
 from fairbits.estimators.inputs import said_elsewhere
+from fairbits.estimators.linear_code import LinearCodeClassifier
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import Claim, NotCertifiedError, Promise, check_labels, released_class, warn_of_labels
 from fairbits.settings import check_settings, setting
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0)  # of the limit to prove
+NARROW, TIGHT = 2, 4  # bits of further linear codes, and for how many of the tightest limits: every word costs proof
 SAMPLES = 5  # of the training rows, to order the models
 SMALLEST = 1e-12  # probability in the log-loss
 
@@ -41,9 +45,9 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
 
     The training rows put the models in order, from the safest on. Each is certified in turn until the first failure:
     testing in a fixed sequence needs no correction, and the guarantee that every limit is kept holds at `confidence`
-    for all models before it together. The one of them that predicts the calibration labels best is kept: by log-loss,
-    or by accuracy where the class alone is guaranteed. That is deliberate, and costs no confidence: the guarantee holds
-    for whichever of them is chosen, by whatever rows.
+    for all models before it together. The one of them that predicts the calibration labels best is kept: by what
+    codes are trained for, log-loss plus half the error rate, or by accuracy where the class alone is guaranteed. That
+    is deliberate, and costs no confidence: the guarantee holds for whichever of them is chosen, by whatever rows.
 
     `promise` says what must keep the limits. "code": one draw of the code (`transform`); of a hard code the class is a
     function of it and covered, too. "class": the predicted class alone (`predict`); the code and `predict_proba` are
@@ -63,7 +67,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         with this limit alone, a `FairCodeClassifier` is trained within labels
     odds_label : the only label that `max_odds_disparity` is about, such as the favourable one (equal opportunity)
     confidence : of the guarantee
-    path : the limits to train to, or for the paper's methods the gammas; None chooses them
+    path : the limits to train to, or for the paper's methods the gammas; None chooses them, and tries codes of 2
+        bits beside wider ones with linear scores where the limit is tight
     calibration_fraction : share of the rows kept from training, to certify
     random_state : seed of the split
 
@@ -75,7 +80,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     passed_ : those of them that passed: the same guarantee holds for each, and for all together. `save` keeps the
         chosen one alone, without `candidates_` and `passed_`: save others by themselves
     path_ : frame of the models that were tested, in order: limit, gamma or candidate, bounds of code and class, whether
-        it passed, and of those that did the log-loss in bits, or the accuracy
+        it passed, and of those that did the loss (log-loss in bits plus half the error rate), or the accuracy
 
     Examples
     --------
@@ -196,7 +201,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         models = self._models(method)
         said = any(isinstance(step, PosteriorEncoder) or getattr(step, "encode_sensitive", False) for _, step in front)
         with said_elsewhere() if said else nullcontext():
-            fit_stack(models, X, y, sensitive_features=s)
+            for _, stack in groupby(models, lambda model: getattr(model, "code_size", None)):
+                fit_stack(list(stack), X, y, sensitive_features=s)
         return front, X, models
 
     def _decide(self, templates: list, train: tuple, held: tuple) -> tuple[np.ndarray, np.ndarray, list[Decision]]:
@@ -227,7 +233,10 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             within = self.max_odds_disparity if method.condition_on_label else None
             limit = within or self.max_disparity or self.max_odds_disparity or self.max_information or 0.0
             values = [share * limit for share in SHARES]
-        return [clone(method).set_params(**{name: value}) for value in values]
+        models = [clone(method).set_params(**{name: value}) for value in values]
+        if self.path is not None or not isinstance(method, LinearCodeClassifier) or method.code_size <= NARROW:
+            return models
+        return models + [clone(model).set_params(code_size=NARROW) for model in models[:TIGHT]]
 
     def _order(self, models: list[Any], X: Any, s: Any, n_held: int, y: Any = None) -> list[Any]:
         """Sort from the safest on, by what samples of the training rows as large as the calibration rows show."""
@@ -244,7 +253,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any, person: Any = None) -> Any:
         """Certify in order up to the first failure and return the best that passed."""
         rows, passed, name = [], [], method_path(models[0])
-        score = "accuracy" if self._promise(models[0]).of == "class" else "log_loss"
+        score = "accuracy" if self._promise(models[0]).of == "class" else "loss"
         for model in models:
             claims = self._claims(model, X, s, y, person=person)
             worst = max(claims, key=lambda claim: claim.excess)
@@ -252,11 +261,10 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             rows.append({name: getattr(model, name), **bounds, "passed": worst.excess <= 0, score: np.nan})
             if worst.excess > 0:
                 break
-            if score == "accuracy":
-                rows[-1][score] = float((model.predict(X) == y).mean())
-            else:
+            rows[-1][score] = accuracy = float((model.predict(X) == y).mean())
+            if score == "loss":
                 own = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-                rows[-1][score] = -float(np.log2(np.maximum(own, SMALLEST)).mean())
+                rows[-1][score] = MISTAKE * (1 - accuracy) - float(np.log2(np.maximum(own, SMALLEST)).mean())
             passed.append(model)
         self.path_ = pd.DataFrame(rows)
         if not passed:

@@ -112,8 +112,8 @@ def frontier(record: Record) -> Section:
     numbers = _number_table(f"Scores on the test rows; for fairbits, of {release}", texts["fields"], [*points, *best])
     words = texts["words"].format(models=len(points), **path[start])
     chart = Chart("frontier-chart", texts["title"], words, spec, numbers, (*keys, FRONT_KEY))
-    tested = {t[varied]: "passed" if t["passed"] else "failed" for t in record.get("tested") or []}
-    outcomes = [f" {texts[tested.get(point['strength'], 'untested')]}" if tested else "" for point in path]
+    tested = record.get("tested")
+    outcomes = [f" {texts[point['outcome']]}" if tested else "" for point in path]
     said = [texts["place"].format(**p, varied=known_as(varied), who=" (the chosen model)" * p["chosen"]) for p in path]
     places = tuple(map("".join, zip(said, outcomes, strict=True)))
     choice = "choice_class" if kind(record) == "class" else "choice"
@@ -124,12 +124,16 @@ def frontier(record: Record) -> Section:
 
 def _points(record: Record) -> list[dict[str, Any]]:
     """Return a row per model; a random code is scored on one draw."""
-    found = []
-    for model in record.get("alternatives") or []:
+    found, tested, models = [], record.get("tested") or [], record.get("alternatives") or []
+    sizes = {model.get("code_size") for model in models if model["name"] == OWN}
+    for place, model in enumerate(models):  # those of the path come first, in the order of the tests
         scores, value, name = model["scores"], model["value"], known_as(model["name"])
         one_draw, chosen = "one_draw_" * ("one_draw_auc" in scores), bool(model.get("chosen"))
         point = {"method": model["name"], "kind": name, "model": name + " (chosen)" * chosen, "chosen": chosen}
         point |= {"strength": value, "value": "none" if value is None else f"{value:g}"}
+        if len(sizes) > 1 and model.get("code_size"):
+            point["value"] += f", {model['code_size']} bits"
+        point["outcome"] = "untested" if place >= len(tested) else "passed" if tested[place]["passed"] else "failed"
         point |= {"accuracy": scores[f"{one_draw}accuracy"], "auc": scores[f"{one_draw}auc"]}
         found.append(point | {"disparity": scores["disparity"], "leakage": scores.get("information")})
     found.sort(key=lambda p: ([*MARKS, p["method"]].index(p["method"]), p["strength"] or 0))

@@ -50,8 +50,8 @@ def test_it_keeps_the_model_that_predicts_best_of_those_before_the_first_failure
     assert passed == sorted(passed, reverse=True)
     assert passed.count(False) <= 1
     before = fitted.path_[fitted.path_.passed]
-    assert fitted.estimator_.gamma == before.gamma[before.log_loss.idxmin()]
-    assert fitted.path_[~fitted.path_.passed].log_loss.isna().all()
+    assert fitted.estimator_.gamma == before.gamma[before.loss.idxmin()]
+    assert fitted.path_[~fitted.path_.passed].loss.isna().all()
 
 
 def test_a_failure_is_never_skipped(monkeypatch):

@@ -10,6 +10,7 @@ from fairbits import (
     CertifiedClassifier,
     ExactCodeClassifier,
     InputError,
+    LinearCodeClassifier,
     NotCertifiedError,
     audit,
     certify,
@@ -160,7 +161,7 @@ def test_code_probabilities_and_class_are_one(chosen):
 
 def test_the_path_is_of_limits_from_the_safest_and_the_best_that_passed_is_kept(chosen):
     path = chosen.path_
-    assert list(path.columns) == ["limit", "code_total_variation", "passed", "log_loss"]  # the class needs no claim
+    assert list(path.columns) == ["limit", "code_total_variation", "passed", "loss"]  # the class needs no claim
     assert path.passed.iloc[0]
     assert path.passed.tolist() == sorted(path.passed, reverse=True)
     assert sorted(m.limit for m in chosen.candidates_) == list(LIMITS)
@@ -169,8 +170,8 @@ def test_the_path_is_of_limits_from_the_safest_and_the_best_that_passed_is_kept(
     assert np.all(np.diff(shown) > -0.02)
     passed = path[path.passed]
     assert len(passed) >= 2
-    assert chosen.estimator_.limit == passed.limit[passed.log_loss.idxmin()]
-    assert chosen.certificate_.total_variation == pytest.approx(path.code_total_variation[passed.log_loss.idxmin()])
+    assert chosen.estimator_.limit == passed.limit[passed.loss.idxmin()]
+    assert chosen.certificate_.total_variation == pytest.approx(path.code_total_variation[passed.loss.idxmin()])
     assert (
         "any decision made from the code alone differ between two groups by at most 0.15" in chosen.certificate_.covers
     )
@@ -240,3 +241,23 @@ def test_the_promise_is_broken_no_more_often_than_stated():
         broken += distance(model.transform(X_new), s_new) > 0.1
     assert kept > 10
     assert broken <= 27
+
+
+def test_tight_limits_also_get_codes_of_few_words_unless_the_path_is_given():
+    X, y, s = problem(2_000)
+    model = CertifiedClassifier(LinearCodeClassifier(max_epochs=20), max_disparity=0.5, random_state=0)
+    found = model.fit(X, y, sensitive_features=s).candidates_
+    wide, narrow = (sorted(m.limit for m in found if m.code_size == size) for size in (4, 2))
+    assert (len(wide), narrow) == (16, wide[:4])
+    given = model.set_params(path=(0.1, 0.4)).fit(X, y, sensitive_features=s).candidates_
+    assert [m.code_size for m in given] == [4, 4]
+
+
+def test_the_loss_that_chooses_is_the_log_loss_plus_half_the_errors():
+    X, y, s = problem(12_000)
+    rows = np.arange(9_000, 12_000)
+    model = CertifiedClassifier(exact(max_epochs=4), path=(0.3,), max_disparity=0.9)
+    model.fit(X, y, sensitive_features=s, calibration=rows)
+    p = model.predict_proba(X[rows])[np.arange(3_000), y[rows]]
+    wrong = (model.predict(X[rows]) != y[rows]).mean()
+    assert model.path_.loss[0] == pytest.approx(-np.log2(p).mean() + wrong / 2, rel=1e-6)

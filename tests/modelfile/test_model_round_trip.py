@@ -458,6 +458,15 @@ def test_what_is_promised_is_kept(tmp_path):
     assert new.release["decision"]
 
 
+def test_the_estimator_keeps_its_code_size_where_a_narrower_code_was_chosen(tmp_path):
+    X, y, s = problem(900)
+    given = fairbits.LinearCodeClassifier(max_epochs=5)
+    model = CertifiedClassifier(given, max_disparity=0.9, random_state=0).fit(X, y, sensitive_features=s)
+    model.estimator_ = next(one for one in model.candidates_ if one.code_size == 2)
+    loaded = again(model, tmp_path)
+    assert (loaded.estimator_.code_size, loaded.estimator.code_size) == (2, 4)
+
+
 @pytest.mark.parametrize("candidates", [LogisticRegression(), [DummyClassifier(), LogisticRegression()]])
 def test_what_cannot_be_saved_says_so(candidates, tmp_path):
     X, y, s = problem(900)

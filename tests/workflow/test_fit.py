@@ -137,7 +137,7 @@ def test_the_front_rises_with_the_disparity(certified):
 
 def test_what_was_tested_ends_with_the_first_failure_and_the_kept_model_passed(certified):
     fit, _, _ = certified
-    passed = {tested["limit"]: tested["log_loss"] for tested in fit.tested if tested["passed"]}
+    passed = {tested["limit"]: tested["loss"] for tested in fit.tested if tested["passed"]}
     assert min(passed, key=passed.get) == fit.model[-1].limit
     assert all(tested["passed"] for tested in fit.tested[:-1])
 
