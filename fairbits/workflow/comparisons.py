@@ -35,7 +35,6 @@ class Scored:
     scores: dict[str, float]  # "disparity" is the largest of any decision made from the code, or from a score
     intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; on a path only the chosen model has them
     chosen: bool = False
-    code_size: int | None = None  # of a model of the path
 
 
 def alternatives(fit: Any, references: dict[str, Pipeline], found: Audit, test: tuple[Any, Any, Any]) -> list[Scored]:
@@ -51,9 +50,7 @@ def alternatives(fit: Any, references: dict[str, Pipeline], found: Audit, test: 
         scores = scores | {"disparity": _apart(theta, groups)}
         if decides:
             scores["information"] = code_information(theta, groups)
-        scored.append(
-            Scored(OWN, getattr(code, varied), scores, found.intervals if chosen else {}, chosen, code.code_size)
-        )
+        scored.append(Scored(OWN, getattr(code, varied), scores, found.intervals if chosen else {}, chosen))
     for name, reference in references.items():
         last, seen = fitted_code(reference, X, s)
         probabilities = last.predict_proba(seen)
