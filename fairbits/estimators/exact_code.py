@@ -139,15 +139,15 @@ class ExactCodeClassifier(CodeClassifier):
             price = (multipliers[i] + STIFFNESS * scale * (leakage - limit)).clamp(min=0)
             total = total + price * scale * (slope * tables).sum()
             leakages.append(leakage)
-        if not leakages:
-            return {"total": total, "cross_entropy": cross_entropy}
-        found = torch.stack(leakages)
         with torch.no_grad():
             step = step * (batch.weight.sum() > 0)  # padding is no step
+            net.progress[0] += step
+            if not leakages:
+                return {"total": total, "cross_entropy": cross_entropy}
+            found = torch.stack(leakages)
             pace = (scale * (found - limit) / self.clip(limit)).clamp(-1, FASTEST)
             moved = (multipliers + step * self.rise * pace).clamp(min=0)
             net.multipliers.copy_(moved)
-            net.progress[0] += step
         return {"total": total, "cross_entropy": cross_entropy, self.measure: found.amax(), "multiplier": moved.amax()}
 
     def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
