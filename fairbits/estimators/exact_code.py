@@ -17,8 +17,7 @@ from fairbits.settings import setting, tunable
 from fairbits.training import Batch, Schedule
 
 BETA = 0.95  # share of the past in the running tables
-CLIP = 0.01  # a leakage further than this below its limit moves a multiplier no faster
-FASTEST = 5.0  # times as fast, for a leakage as far above its limit: a label may be worth many bits per disparity
+FASTEST = 5.0  # times as fast as it falls, a multiplier rises at most: a label may be worth many bits per disparity
 MISTAKE = 0.5  # bits that a wrong class costs, beside what its probability costs
 STIFFNESS = 10.0  # of the price of a leakage above its limit, beside the multiplier
 SHARPNESS = 100.0  # by how much the two groups that differ most outweigh other pairs
@@ -98,17 +97,14 @@ class ExactCodeClassifier(CodeClassifier):
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "limit")
     weaker: ClassVar[str] = "Raise the limit"
     hardness: ClassVar[float] = 5.0  # by how much the logits of a hard code are scaled up by the end of its training
-    rise: ClassVar[float] = 1.0  # of a multiplier, in a fit whose leakage is as far above its limit as `clip` says
+    rise: ClassVar[float] = 1.0  # of a multiplier, in a fit whose leakage is as far above its limit as `clips` say
+    clips: ClassVar[tuple[float, float]] = (0.01, 0.01)  # half a limit within these; a tight one needs a high price
     own_schedule: ClassVar[Schedule] = Schedule(
         min_steps=1_000, learning_rate_decay="linear", validation_fraction=0.05, selection="last"
     )
 
     def build(self, inputs: Inputs, n_classes: int) -> ExactCodeNet:
         return ExactCodeNet(inputs, self.hidden_sizes, self.code_size, self.table_sizes(n_classes), self.channels)
-
-    def clip(self, limit: Tensor) -> Tensor | float:
-        """Return how far a leakage is from its limit where the multiplier moves by `rise` in a fit."""
-        return CLIP
 
     def table_sizes(self, n_classes: int) -> list[int]:
         """Return how many labels there are, and how many groups in each column, or in each within each label."""
@@ -145,7 +141,7 @@ class ExactCodeClassifier(CodeClassifier):
             if not leakages:
                 return {"total": total, "cross_entropy": cross_entropy}
             found = torch.stack(leakages)
-            pace = (scale * (found - limit) / self.clip(limit)).clamp(-1, FASTEST)
+            pace = (scale * (found - limit) / (limit / 2).clamp(*self.clips)).clamp(-1, FASTEST)
             moved = (multipliers + step * self.rise * pace).clamp(min=0)
             net.multipliers.copy_(moved)
         return {"total": total, "cross_entropy": cross_entropy, self.measure: found.amax(), "multiplier": moved.amax()}

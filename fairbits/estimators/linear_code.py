@@ -24,7 +24,6 @@ FIRST_HARDNESS = 4.0  # of the words before training
 SMALLEST = 1e-3  # probability of a label in a word before training
 COLLINEAR = 1e-4  # of the largest singular value: columns as alike as this count as one
 SMALLEST_SCALE = 1e-6  # of a column
-CLIPS = 1e-3, 1e-2  # half a limit within these is as far from it as a leakage moves its multiplier fast
 CLOSED = -1e9  # score of a word that no row may get: training never moves it
 SAMPLES = 2  # the training rows and those to come: both err, so training counts the variance of both
 
@@ -127,6 +126,7 @@ class LinearCodeClassifier(ExactCodeClassifier):
 
     hardness: ClassVar[float] = 30.0
     rise: ClassVar[float] = 2.0
+    clips: ClassVar[tuple[float, float]] = (1e-3, 1e-2)
 
     def build(self, inputs: Inputs, n_classes: int) -> LinearCodeNet:
         if not isinstance(inputs, int):
@@ -138,9 +138,6 @@ class LinearCodeClassifier(ExactCodeClassifier):
         net.progress[1] = 1 / self.max_epochs
         for number in range(len(net.multipliers)):
             net.get_buffer(f"noise{number}").mul_(SAMPLES)
-
-    def clip(self, limit: Tensor) -> Tensor:
-        return (limit / 2).clamp(*CLIPS)  # a tight limit needs a high price
 
     def train(self, replicas: Sequence[Replica], data: TrainingData, **how: Any) -> None:
         """Train a stack of models on their cells, all at every step."""
