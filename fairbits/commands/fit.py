@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from fairbits.tables.table_file import ReadTable
 
 
-class Promised(StrEnum):
-    """What of a model must keep the limits; of a hard code, "both" is the code."""
+class Purpose(StrEnum):
+    """What a model is for, and so what of it must keep the limits."""
 
-    code = "code"
-    decision = "class"
-    both = "both"
+    decisions = "decisions"
+    codes = "codes"
+
+
+PROMISES = {Purpose.decisions: "class", Purpose.codes: "code"}
 
 
 def fit(
@@ -33,6 +35,15 @@ def fit(
     ],
     label: Annotated[str | None, Option(help="Column to predict.")] = None,
     sensitive: terminal.Sensitive = None,
+    purpose: Annotated[
+        Purpose | None,
+        Option(
+            "--for",
+            help="What must keep the limits: the decisions of the model, or codes to hand on, and all that is made "
+            "from them.",
+            show_default="decisions; with --encode-sensitive or --gamma, codes",
+        ),
+    ] = None,
     output: Annotated[Path, Option("--output", "-o", help="Folder to write.")] = Path("fairbits-model"),
     max_disparity: Annotated[
         float | None,
@@ -45,13 +56,6 @@ def fit(
     odds_label: Annotated[
         str | None,
         Option(help="The only label of --max-odds-disparity: the favourable one for equal opportunity."),
-    ] = None,
-    promise: Annotated[
-        Promised | None,
-        Option(
-            help="What must keep the limits: the code, and all that is made from it, or the predicted class alone.",
-            show_default="code",
-        ),
     ] = None,
     gamma: Annotated[
         float | None,
@@ -82,9 +86,10 @@ def fit(
     encoding: terminal.Encoding = None,
     as_json: terminal.AsJson = False,
 ) -> None:
-    """Fit a model that turns rows into a few bits and hides sensitive columns, and certify it.
+    """Fit a model whose decisions, or codes to hand on, differ little between groups, and certify it.
 
-    Exit code 3: no model could be certified, and the safest one was written.
+    Exit code 3: no model could be certified, and the safest one was written. Exit code 5: the certified model is no
+    better than one class for everybody.
     """
     import torch
 
@@ -99,7 +104,10 @@ def fit(
     asked["max_odds_disparity"] = max_odds_disparity
     limits = asked if any(value is not None for value in asked.values()) else {"max_disparity": 0.1}
     settings: dict[str, Any] = {"code_size": code_size, "max_epochs": epochs, "encode_sensitive": encode_sensitive}
-    settings |= {"odds_label": odds_label, "promise": None if promise is None else str(promise)}
+    if purpose is None:
+        purpose = Purpose.codes if encode_sensitive or gamma is not None else Purpose.decisions
+    promise = None if gamma is not None and purpose == Purpose.codes else PROMISES[purpose]
+    settings |= {"odds_label": odds_label, "promise": promise}
     options = FitOptions(**limits, **settings, confidence=confidence)
     with file_errors(output):
         _check_place(output)
@@ -133,8 +141,10 @@ def fit(
         print(json.dumps(record))
     else:
         console.print(f"{summary(record)}\n\nWritten to {output}: model, audit.json, model_card.md{page}")
-    if not fitted.certified:
-        raise SystemExit(terminal.NOT_CERTIFIED)
+    if code := {"not certified": terminal.NOT_CERTIFIED, "certified but not useful": terminal.NOT_USEFUL}.get(
+        record["verdict"]
+    ):
+        raise SystemExit(code)
 
 
 def _check_place(output: Path) -> None:

@@ -20,7 +20,8 @@ from typer.core import TyperGroup
 from fairbits.errors import InputError, InputWarning
 from fairbits.workflow.option_words import worded
 
-BAD_INPUT, NOT_CERTIFIED, CONTRADICTED, BUG, INTERRUPTED, BROKEN_PIPE = 1, 3, 4, 70, 130, 141  # 2 is typer's
+BAD_INPUT, NOT_CERTIFIED, CONTRADICTED, NOT_USEFUL = 1, 3, 4, 5  # 2 is typer's
+BUG, INTERRUPTED, BROKEN_PIPE = 70, 130, 141
 IN_NOTES = ("BinnedSensitiveFeaturesWarning",)  # the commands print these as notes
 ShippedTable = StrEnum("ShippedTable", ["compas", "adult", "bank"])
 

@@ -48,8 +48,8 @@ def opening(record: Record) -> Section:
     """Say the outcome, its price, attacks and warnings, the key numbers, and what was fitted."""
     badge, fitted = "audit", record.get("task") and record.get("alternatives")
     if "certified" in record:
-        badge = "certified" if record["asked"]["gamma"] is None else "no limit requested"
-        badge = badge if record["certified"] else "not certified"
+        badge = "certified" if record["asked"]["gamma"] is None else "no limit requested"  # until version 0.2
+        badge = record.get("verdict") or (badge if record["certified"] else "not certified")
     concerns = record["concerns"] if "concerns" in record else record["audit"].get("concerns") or []
     warnings = (f"Warning: {concern}" for concern in concerns)
     said = (wording.verdict(record), *([wording.price(record)] if fitted else []), *wording.adversaries(record))
@@ -122,6 +122,12 @@ def frontier(record: Record) -> Section:
     return section("frontier", {"varied": known_as(varied)}, slider=slider, charts=(chart,), notes=notes)
 
 
+def _outcome(tested: list[dict[str, Any]], place: int) -> str:
+    """Return whether a model of the path passed, was the first to fail, or came after that."""
+    passed = sum(row["passed"] for row in tested)
+    return "passed" if place < passed else "failed" if place == passed < len(tested) else "untested"
+
+
 def _points(record: Record) -> list[dict[str, Any]]:
     """Return a row per model; a random code is scored on one draw."""
     found, tested, models = [], record.get("tested") or [], record.get("alternatives") or []
@@ -133,7 +139,7 @@ def _points(record: Record) -> list[dict[str, Any]]:
         point |= {"strength": value, "value": "none" if value is None else f"{value:g}"}
         if len(sizes) > 1 and model.get("code_size"):
             point["value"] += f", {model['code_size']} bits"
-        point["outcome"] = "untested" if place >= len(tested) else "passed" if tested[place]["passed"] else "failed"
+        point["outcome"] = _outcome(tested, place)
         point |= {"accuracy": scores[f"{one_draw}accuracy"], "auc": scores[f"{one_draw}auc"]}
         found.append(point | {"disparity": scores["disparity"], "leakage": scores.get("information")})
     found.sort(key=lambda p: ([*MARKS, p["method"]].index(p["method"]), p["strength"] or 0))

@@ -124,7 +124,8 @@ def verdict(record: Record) -> str:
         )
         within = [b["total_variation"] for b in labelled if label in (None, str(b["label"]))]
         words["within"] = texts["within"].format(within=at_most(max(within))) if within else ""
-        return texts["certified"].format(**in_percent(certificate), **words, disparity=disparity)
+        name = "useless" if record.get("verdict") == "certified but not useful" else "certified"
+        return texts[name].format(**in_percent(certificate), **words, disparity=disparity)
     start, release = (texts["fixed"], release) if fitted else (start, certificate["release_words"])
     proved = texts["proved"].format(confidence=percent(certificate["confidence"]), release=release, disparity=disparity)
     return f"{start} {proved}"
@@ -141,8 +142,12 @@ def price(record: Record) -> str:
         "auc": _with_interval(audit, task, f"{of}auc"),
         "plain": others["unprotected"],
     }
-    idle = texts["useless" if task[f"{of}accuracy"] <= others["constant"]["accuracy"] else "constant"]
-    return f"{texts['scores'].format(rows=audit['rows'], **words)} {idle.format(**others['constant'])}"
+    useless = record.get("verdict") == "certified but not useful"
+    idle = texts["useless" if useless else "constant"].format(**others["constant"])
+    said, limit = [texts["scores"].format(rows=audit["rows"], **words), idle], record.get("useful_limit")
+    if record.get("verdict", "no limit requested") != "no limit requested":
+        said.append(texts["no_limit"] if limit is None else texts["limit"].format(limit=at_most(limit)))
+    return " ".join(said)
 
 
 def own_scores(record: Record) -> str:

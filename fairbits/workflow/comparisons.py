@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import binomtest, mannwhitneyu
 from sklearn.pipeline import Pipeline
 
 from fairbits.auditing.auditor import Audit
@@ -23,6 +24,7 @@ from fairbits.information.sampling import code_information
 OWN = "fairbits"  # the name of every model of the path
 FRONT = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)  # limits at which the optimum is estimated
 FRONT_ROWS = 20_000
+USELESS = 0.05  # p-value above which a model is not better than the constant class
 COARSE: dict[str, Any] = {"bins": 16, "starts": 1}  # of the optimum: a few seconds instead of a minute
 
 
@@ -36,6 +38,7 @@ class Scored:
     intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; on a path only the chosen model has them
     chosen: bool = False
     code_size: int | None = None  # of a model of the path
+    useful: bool | None = None  # the class is more accurate than the constant one, or the code tells labels apart
 
 
 def alternatives(fit: Any, references: dict[str, Pipeline], found: Audit, test: tuple[Any, Any, Any]) -> list[Scored]:
@@ -43,17 +46,17 @@ def alternatives(fit: Any, references: dict[str, Pipeline], found: Audit, test: 
     X, y, s = test
     method, rows = fitted_code(fit.model, X, s)
     groups, varied, scored = method.group_encoder_.transform(s), method_path(method), []
-    decides = certified_decision(fit.released)
+    decides, constant = certified_decision(fit.released), references["constant"].predict(X[:1])[0]
     for code in (one[-1] for one in fit.path):
         chosen = code is method
         scores = found.task or {} if chosen else held_out_scores(code, rows, y, groups)
+        useful = chance(y, code, rows, constant, decides) <= USELESS
         theta = released_class(code, rows).theta if decides else code.code_probabilities(rows)
         scores = scores | {"disparity": _apart(theta, groups)}
         if decides:
             scores["information"] = code_information(theta, groups)
-        scored.append(
-            Scored(OWN, getattr(code, varied), scores, found.intervals if chosen else {}, chosen, code.code_size)
-        )
+        known = found.intervals if chosen else {}
+        scored.append(Scored(OWN, getattr(code, varied), scores, known, chosen, code.code_size, useful))
     for name, reference in references.items():
         last, seen = fitted_code(reference, X, s)
         probabilities = last.predict_proba(seen)
@@ -63,6 +66,37 @@ def alternatives(fit: Any, references: dict[str, Pipeline], found: Audit, test: 
         known = score_intervals(probabilities, np.searchsorted(last.classes_, y), found.confidence)
         scored.append(Scored(name, None, scores, known))
     return scored
+
+
+def chance(y: np.ndarray, code: Any, rows: np.ndarray, constant: Any, decides: bool) -> float:
+    """Return the p-value of "not useful": for decisions McNemar's test, for a code of two labels Mann and Whitney's."""
+    if decides or len(code.classes_) > 2:
+        return better_than_constant(y, code.predict(rows), constant)
+    score, positive = code.predict_proba(rows)[:, 1], y == code.classes_[1]
+    return float(mannwhitneyu(score[positive], score[~positive], alternative="greater").pvalue)
+
+
+def better_than_constant(y: np.ndarray, predicted: np.ndarray, constant: Any) -> float:
+    """Return the p-value of McNemar's exact one-sided test: is a model right more often than one class for everybody?
+
+    Rows where both are right, or both wrong, say nothing. Of the others, the model is right in about half by chance.
+
+    >>> better_than_constant(np.array([1, 1, 1, 1, 1, 0, 0, 0]), np.array([1, 1, 1, 1, 1, 0, 0, 0]), 0)
+    0.03125
+    """
+    right, idle = predicted == y, y == constant
+    gained, lost = int((right & ~idle).sum()), int((idle & ~right).sum())
+    return float(binomtest(gained, gained + lost, alternative="greater").pvalue) if gained + lost else 1.0
+
+
+def smallest_useful(bounds: list[float], useful: list[bool]) -> float | None:
+    """Return the smallest limit within which the first models up to a useful one are; None if none is useful.
+
+    >>> smallest_useful([0.05, 0.04, 0.08, 0.2], [False, False, True, True])
+    0.08
+    """
+    reached = np.maximum.accumulate(bounds)
+    return min((float(most) for most, fit in zip(reached, useful, strict=True) if fit), default=None)
 
 
 def _apart(theta: np.ndarray, groups: np.ndarray) -> float:

@@ -34,7 +34,7 @@ from fairbits.report.page import FORMAT
 from fairbits.settings import check_settings
 from fairbits.storage import versions
 from fairbits.tables.task import MERGE, Task
-from fairbits.workflow.comparisons import Scored, alternatives, estimated_front
+from fairbits.workflow.comparisons import OWN, Scored, alternatives, estimated_front, smallest_useful
 from fairbits.workflow.decision_checks import plain_rates, rates_and_ratios
 from fairbits.workflow.option_words import audit_in_words, worded
 
@@ -44,6 +44,7 @@ RANDOM_CODE = {"code_size": 12, "max_epochs": 40}  # unless the user says otherw
 STEPS = ("training", "references", "audit", "front")
 OnStep = Callable[[int, int, str, float], None]  # (steps done, all steps, name of this one, share of it that is done)
 SCORE_BINS = 20
+KINDS = {"max_disparity": "total_variation", "max_odds_disparity": "odds_disparity"}  # the claim about a limit
 PIECE = 50_000  # rows
 
 
@@ -69,7 +70,7 @@ class FitOptions:
             raise InputError(f"Pass limits ({which}) or a --gamma: one of the two.")
         for name, needs in (
             ("--encode-sensitive", self.encode_sensitive),
-            ("--promise class", self.promise == "class"),
+            ("--for decisions", self.promise == "class"),
         ):
             if needs and not limits:
                 raise InputError(f"{name} needs a limit.", remedy="Leave --gamma out.")
@@ -102,7 +103,7 @@ class Chosen:
     released: Any  # what is audited: the model, or a certified classifier that promises the class alone
     refusal: str | None  # why the limits could not be certified
     path: list[Pipeline]  # that the model is from
-    tested: list[dict[str, Any]]  # the models whose limits were tested, in order, up to the first failure
+    tested: list[dict[str, Any]]  # the bounds of the path in order, and which passed: those before the first failure
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,28 @@ class Fit(Chosen):
     def certified(self) -> bool:
         """The limits were certified; with a fixed gamma there are none."""
         return self.refusal is None
+
+    @property
+    def verdict(self) -> str:
+        """What became of the limits: certified, certified but not useful, not certified, or no limit requested."""
+        if self.asked["gamma"] is not None:
+            return "no limit requested"
+        if self.refusal is not None:
+            return "not certified"
+        useful = next(one.useful for one in self.alternatives if one.chosen)
+        return "certified" if useful else "certified but not useful"
+
+    @property
+    def useful_limit(self) -> float | None:
+        """The smallest limit on the disparity at which a useful model would have passed, by the same rows."""
+        limits = {name: self.asked[name] for name in ("max_disparity", "max_odds_disparity", "max_information")}
+        name = [name for name, limit in limits.items() if limit is not None]
+        of = "class" if self.asked["promise"] == "class" else "code"
+        bound = f"{of}_{KINDS.get(name[0])}" if len(name) == 1 else None
+        if not self.tested or bound not in self.tested[0]:
+            return None
+        own = [one for one in self.alternatives if one.name == OWN]
+        return smallest_useful([row[bound] for row in self.tested], [bool(one.useful) for one in own])
 
     @property
     def varied(self) -> str:
@@ -320,6 +343,8 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
             "hard": method.is_hard,
         },
         "certified": fit.certified,
+        "verdict": fit.verdict,
+        "useful_limit": fit.useful_limit,
         "refusal": fit.refusal,
         "certificate": fit.certificate.to_dict(),
         "audit": fit.audit.to_dict(),
