@@ -24,7 +24,7 @@ RETIRED = re.compile(
     re.IGNORECASE,
 )
 WHO = "anyone|anybody|someone|somebody|everyone|everybody|people|those|person|colleague|recipient"
-NAMED = r"--promise\b|`promise`|\bpromise(?=='|=\"|=None| : )"  # the setting, which prose calls a guarantee
+NAMED = r"`promise`|\bpromise(?=='|=\"|=None| : )"  # the setting, which prose calls a guarantee
 ALLOWED = re.compile(rf"({WHO}) who |{{\w+|{NAMED}", re.IGNORECASE)  # names in braces are filled in
 
 

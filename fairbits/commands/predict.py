@@ -42,7 +42,7 @@ def predict(
 ) -> None:
     """Predict the class of every row from its code alone, so that the certificate covers it.
 
-    Of a model of `fairbits fit --promise class`, the class is written without its probabilities: it alone is certified.
+    Of a model of `fairbits fit --for decisions`, the class is written without its probabilities: it alone is certified.
     A random code uses the ledger of `fairbits transform`; pass --reuse to predict from codes that you have released.
     """
     import numpy as np

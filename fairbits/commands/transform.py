@@ -69,7 +69,7 @@ def transform(
     covers one per person, and a ledger records who has one. Back it up with the model. With --person or --ledger, the
     codes of any model are recorded, so that a second model's release of the same people is noticed.
 
-    Of a model of `fairbits fit --promise class`, the class alone is certified: it is written in place of a code.
+    Of a model of `fairbits fit --for decisions`, the class alone is certified: it is written in place of a code.
     """
     import pandas as pd
 

@@ -52,7 +52,7 @@ def fitted(tmp_path_factory):
 @pytest.fixture(scope="session")
 def hard(tmp_path_factory):
     """Return a folder with a hard code, which is certified."""
-    return fit(tmp_path_factory.mktemp("hard"), "--max-disparity", "0.7", "--code-size", "4")
+    return fit(tmp_path_factory.mktemp("hard"), "--for", "codes", "--max-disparity", "0.7", "--code-size", "4")
 
 
 @pytest.fixture(scope="session")

@@ -118,7 +118,7 @@ def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, c
         (["--label", "payed", "--sensitive", "sex"], "did you mean 'paid'?"),
         ([*NAMED, "--gamma", 0.1, "--max-disparity", 0.1], "one of the two"),
         ([*NAMED, "--gamma", 0.1, "--encode-sensitive"], "--encode-sensitive needs a limit. Leave --gamma out."),
-        ([*NAMED, "--gamma", 0.1, "--promise", "class"], "--promise class needs a limit. Leave --gamma out."),
+        ([*NAMED, "--gamma", 0.1, "--for", "decisions"], "--for decisions needs a limit. Leave --gamma out."),
         ([*NAMED, "--odds-label", "yes"], "--odds-label needs a limit. Pass --max-odds-disparity."),
         (
             [*NAMED, "--max-odds-disparity", 0.1, "--odds-label", "maybe"],

@@ -181,7 +181,7 @@ def test_kept_cells_are_made_harmless_on_request(place, fairbits, command):
 
 
 def test_a_model_that_promises_its_class_writes_nothing_else(tmp_path, monkeypatch, fairbits):
-    limits = ["--max-disparity", "0.9", "--max-odds-disparity", "0.95", "--odds-label", "yes", "--promise", "class"]
+    limits = ["--max-disparity", "0.9", "--max-odds-disparity", "0.95", "--odds-label", "yes"]
     population(600, 0).to_csv(tmp_path / "pay.csv", index=False)
     population(300, 7).to_csv(tmp_path / "new.csv", index=False)
     monkeypatch.chdir(tmp_path)

@@ -161,7 +161,8 @@ def test_code_probabilities_and_class_are_one(chosen):
 
 def test_the_path_is_of_limits_from_the_safest_and_the_best_that_passed_is_kept(chosen):
     path = chosen.path_
-    assert list(path.columns) == ["limit", "code_total_variation", "passed", "loss"]  # the class needs no claim
+    bounds = ["code_total_variation", "shown_code_total_variation"]  # the class needs no claim
+    assert list(path.columns) == ["limit", *bounds, "passed", "loss"]
     assert path.passed.iloc[0]
     assert path.passed.tolist() == sorted(path.passed, reverse=True)
     assert sorted(m.limit for m in chosen.candidates_) == list(LIMITS)

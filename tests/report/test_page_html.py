@@ -214,13 +214,19 @@ def test_only_random_codes_are_drawn(parsed, parsed_random):
 
 
 def test_the_verdicts(record):
-    refused = {**record, "certified": False, "refusal": "No model could be certified."}
-    fixed = {**record, "asked": {**record["asked"], "gamma": 0.5, "max_disparity": None}}
-    for changed, badge in ((record, "certified"), (refused, "not certified"), (fixed, "no limit requested")):
+    old = {name: part for name, part in record.items() if name != "verdict"}  # until version 0.2
+    refused = {**old, "certified": False, "refusal": "No model could be certified."}
+    fixed = {**old, "asked": {**record["asked"], "gamma": 0.5, "max_disparity": None}}
+    useless = {**record, "verdict": "certified but not useful", "useful_limit": 0.4321}
+    badges = ["certified", "not certified", "no limit requested", "certified but not useful"]
+    for changed, badge in zip((old, refused, fixed, useless), badges, strict=True):
         found = Parsed(record_page(changed))
         assert f"{badge} " in found.text
         assert found.having("p", **{"class": f"badge {badge.replace(' ', '-')}"})
     assert "Not certified. No model could be certified." in Parsed(record_page(refused)).text
+    said = Parsed(record_page(useless)).text
+    assert "but not useful: the rates of any decision made from" in said
+    assert "the smallest limit at which a useful model passes is about 0.433." in said
 
 
 @pytest.mark.parametrize(
