@@ -20,7 +20,7 @@ from fairbits import BinaryMIClassifier, ExactCodeClassifier, LinearCodeClassifi
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
-from fairbits.estimators.certified import NARROW, SHARES, TIGHT
+from fairbits.estimators.certified import FEW, SHARES, TIGHT
 from fairbits.estimators.exact_code import MISTAKE, disparity_slope
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.information import share_entropy
@@ -87,8 +87,7 @@ def path(job: Job) -> dict[str, Any]:
         for model in models:
             model.fit(Z, y, sensitive_features=s)
     else:
-        for size in dict.fromkeys(getattr(model, "code_size", None) for model in models):
-            fit_stack([m for m in models if getattr(m, "code_size", None) == size], Z, y, sensitive_features=s)
+        fit_stack(models, Z, y, sensitive_features=s)
     seconds = {"encoder": encoded - start, "path": time.process_time() - encoded}
     if job.method in STRENGTHS:
         found = [Levels(model, (Z, y, s), (Z_test, s_test)) for model in models]
@@ -151,15 +150,15 @@ def path_models(job: Job) -> list[Any]:
         return [getattr(source, name)(**{strength: value}, random_state=job.split) for value in values]
     if job.method == "linear":
         path = linear_path(job)
-        return [LinearCodeClassifier(limit=p * share, code_size=m, random_state=job.split) for p, share, m in path]
+        return [LinearCodeClassifier(limit=p * share, max_words=w, random_state=job.split) for p, share, w in path]
     gradient = "straight-through" if job.method == "straight-through" else "exact"
     return [ExactCodeClassifier(limit=limit, gradient=gradient, random_state=job.split) for limit in LIMITS]
 
 
 def linear_path(job: Job) -> list[tuple[float, float, int]]:
-    """Return promise, share of it and bits of every model, those that `CertifiedClassifier` trains for each promise."""
-    sizes = {LinearCodeClassifier().code_size: SHARES, NARROW: SHARES[:TIGHT]}
-    return [(promise, share, m) for promise in PROMISES[job.dataset] for m, shares in sizes.items() for share in shares]
+    """Return promise, share of it and words of every model, as `CertifiedClassifier` trains them for each promise."""
+    words = {LinearCodeClassifier().max_words: SHARES, FEW: SHARES[:TIGHT]}
+    return [(promise, share, w) for promise in PROMISES[job.dataset] for w, shares in words.items() for share in shares]
 
 
 def words(model: Any, Z: np.ndarray, seed: int = 0) -> np.ndarray:

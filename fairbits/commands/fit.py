@@ -39,7 +39,7 @@ def fit(
         Purpose | None,
         Option(
             "--for",
-            help="What must keep the limits: the decisions of the model, or codes to hand on, and all that is made "
+            help="What must keep the limits: the decisions of the model, or codes to share, and all that is made "
             "from them.",
             show_default="decisions; with --encode-sensitive or --gamma, codes",
         ),
@@ -86,7 +86,7 @@ def fit(
     encoding: terminal.Encoding = None,
     as_json: terminal.AsJson = False,
 ) -> None:
-    """Fit a model whose decisions, or codes to hand on, differ little between groups, and certify it.
+    """Fit a model whose decisions, or codes to share, differ little between groups, and certify it.
 
     Exit code 3: no model could be certified, and the safest one was written. Exit code 5: the certified model is no
     better than one class for everybody.

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from itertools import groupby
 from typing import Any, Self
 
 import numpy as np
@@ -35,7 +34,7 @@ from fairbits.settings import check_settings, setting
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0)  # of the limit to prove
 BEYOND = (1.25, 1.5, 2.0, 3.0)  # times the limit: a class differs less between the groups than its code does
-NARROW, TIGHT = 2, 4  # bits of further linear codes, and for how many of the tightest limits: every word costs proof
+FEW, TIGHT = 4, 4  # words of further linear codes, and for how many of the tightest limits: every word costs proof
 SAMPLES = 5  # of the training rows, to order the models
 SMALLEST = 1e-12  # probability in the log-loss
 
@@ -68,8 +67,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         with this limit alone, a `FairCodeClassifier` is trained within labels
     odds_label : the only label that `max_odds_disparity` is about, such as the favourable one (equal opportunity)
     confidence : of the guarantee
-    path : the limits to train to, or for the paper's methods the gammas; None chooses them, and tries codes of 2
-        bits beside wider ones with linear scores where the limit is tight
+    path : the limits to train to, or for the paper's methods the gammas; None chooses them, and where
+        the limit is tight also tries linear codes of four words
     calibration_fraction : share of the rows kept from training, to certify
     random_state : seed of the split
 
@@ -203,8 +202,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         models = self._models(method)
         said = any(isinstance(step, PosteriorEncoder) or getattr(step, "encode_sensitive", False) for _, step in front)
         with said_elsewhere() if said else nullcontext():
-            for _, stack in groupby(models, lambda model: getattr(model, "code_size", None)):
-                fit_stack(list(stack), X, y, sensitive_features=s)
+            fit_stack(models, X, y, sensitive_features=s)
         return front, X, models
 
     def _decide(self, templates: list, train: tuple, held: tuple) -> tuple[np.ndarray, np.ndarray, list[Decision]]:
@@ -238,10 +236,9 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             if self.promise == "class":
                 values = [*values, *(min(share * limit, 1.0) for share in BEYOND), 1.0]
         models = [clone(method).set_params(**{name: value}) for value in values]
-        linear = isinstance(method, LinearCodeClassifier) and method.code_size > NARROW
-        if self.path is not None or self.promise == "class" or not linear:
-            return models
-        return models + [clone(model).set_params(code_size=NARROW) for model in models[:TIGHT]]
+        if self.path is None and self.promise != "class" and isinstance(method, LinearCodeClassifier):
+            models += [clone(model).set_params(max_words=min(FEW, method.max_words)) for model in models[:TIGHT]]
+        return models
 
     def _order(self, models: list[Any], X: Any, s: Any, n_held: int, y: Any = None) -> list[Any]:
         """Sort from the safest on, by what samples of the training rows as large as the calibration rows show."""

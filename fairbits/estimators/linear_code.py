@@ -25,6 +25,7 @@ SMALLEST = 1e-3  # probability of a label in a word before training
 COLLINEAR = 1e-4  # of the largest singular value: columns as alike as this count as one
 SMALLEST_SCALE = 1e-6  # of a column
 CLIPS = 1e-3, 1e-2  # half a limit within these is as far from it as a leakage moves its multiplier fast
+CLOSED = -1e9  # score of a word that no row may get: training never moves it
 SAMPLES = 2  # the training rows and those to come: both err, so training counts the variance of both
 
 
@@ -34,9 +35,9 @@ class LinearCodeNet(ExactCodeNet):
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, inputs: Inputs, code_size: int, sizes: Sequence[int]):
+    def __init__(self, inputs: Inputs, code_size: int, sizes: Sequence[int], max_words: int):
         super().__init__(inputs, (), code_size, sizes, ())
-        self.code_size = code_size
+        self.code_size, self.words = code_size, min(max_words, 2**code_size)
         self.logits = nn.Linear(inputs, 2**code_size)  # type: ignore[arg-type]
         self.register_buffer("mean", torch.zeros(inputs))
         self.register_buffer("scale", torch.ones(inputs))
@@ -74,13 +75,13 @@ class LinearCodeNet(ExactCodeNet):
         pair = ((root * part).double() for part in (columns, known))
         slopes = torch.linalg.lstsq(*pair, rcond=COLLINEAR, driver="gelsd").solution  # probabilities add up to 1
         estimates = columns.double() @ slopes  # (cells, classes)
-        tree = DecisionTreeRegressor(max_leaf_nodes=len(self.logits.weight), random_state=0)
+        tree = DecisionTreeRegressor(max_leaf_nodes=self.words, random_state=0)
         tree.fit(estimates, estimates, share.numpy())
         leaves = tree.tree_.value[tree.tree_.feature < 0, :, 0]  # (at most as many as there are words, classes)
-        words = torch.from_numpy(np.resize(leaves, (len(self.logits.weight), len(batch.y)))).clamp(SMALLEST, 1).log2()
+        words = torch.from_numpy(np.resize(leaves, (self.words, len(batch.y)))).clamp(SMALLEST, 1).log2()
         weight = FIRST_HARDNESS * words @ slopes.mT  # a word scores sum_y p(y|x) log p(y|word)
-        self.logits.weight.copy_(weight[:, :-1])
-        self.logits.bias.copy_(weight[:, -1])
+        self.logits.weight.zero_()[: self.words] = weight[:, :-1].to(self.mean)
+        self.logits.bias.fill_(CLOSED)[: self.words] = weight[:, -1].to(self.mean)
 
 
 class LinearCodeClassifier(ExactCodeClassifier):
@@ -100,6 +101,7 @@ class LinearCodeClassifier(ExactCodeClassifier):
     ----------
     limit : on the leakage that the training rows let expect; what other rows show is for `certify` to bound
     code_size : bits per row, at most 10; few of the 2^m words are used under a limit
+    max_words : words that may be used at most
     measure : "disparity", the total variation, or "information", in bits
     condition_on_label : limit the leakage among rows of the same label (equalised odds)
     max_epochs : steps of training
@@ -108,7 +110,10 @@ class LinearCodeClassifier(ExactCodeClassifier):
     """
 
     code_size: int = setting(4, at_least=1, at_most=10, whole=True)
+    max_words: int = setting(1024, at_least=2, whole=True)
     max_epochs: int = setting(400, at_least=1, whole=True)
+
+    stacked_settings: ClassVar[tuple[str, ...]] = (*ExactCodeClassifier.stacked_settings, "max_words")
 
     # What other methods let you set, and this one has no use for.
     hidden_sizes: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
@@ -126,7 +131,7 @@ class LinearCodeClassifier(ExactCodeClassifier):
     def build(self, inputs: Inputs, n_classes: int) -> LinearCodeNet:
         if not isinstance(inputs, int):
             raise InputError("LinearCodeClassifier takes tables, not images.", remedy="Use ExactCodeClassifier.")
-        return LinearCodeNet(inputs, self.code_size, self.table_sizes(n_classes))
+        return LinearCodeNet(inputs, self.code_size, self.table_sizes(n_classes), self.max_words)
 
     def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
         super().initialise(net, y, s, weight)

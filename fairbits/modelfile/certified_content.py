@@ -71,20 +71,21 @@ class TemplateState(State):
     step: str | None  # the name of the method in the pipeline
     strength: Strength = Field(validation_alias=AliasChoices("strength", "gamma"))  # the latter until version 0.2
     fair_code: bool = False
-    code_size: Whole | None = 0  # 0: that of the model it chose (until version 0.2); None: what suits the method
+    max_words: Whole | None = None  # of a linear code, if it is not that of the model it chose
 
     @classmethod
     def of(cls, template: Any) -> dict[str, Any]:
         fair_code = isinstance(template, FairCodeClassifier)
         step, method = template.steps[-1] if isinstance(template, Pipeline) else (None, template)
         strength = method.limit if fair_code else getattr(method, method_path(method))
-        return {"step": step, "strength": strength, "fair_code": fair_code, "code_size": method.code_size}
+        words = getattr(method, "max_words", None)
+        return {"step": step, "strength": strength, "fair_code": fair_code, "max_words": words}
 
     def build(self, chosen: Any) -> Any:
         template = fair_code_of(chosen) if self.fair_code else clone(chosen)
         method = template if self.fair_code else method_of(template)
-        size = {} if self.code_size == 0 else {"code_size": self.code_size}
-        method.set_params(**{method_path(method_of(chosen)): self.strength}, **size)
+        words = {} if self.max_words is None else {"max_words": self.max_words}
+        method.set_params(**{method_path(method_of(chosen)): self.strength}, **words)
         if isinstance(template, Pipeline) and self.step is not None:
             template.steps[-1] = (self.step, template[-1])
         return template

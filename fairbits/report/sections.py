@@ -131,14 +131,11 @@ def _outcome(tested: list[dict[str, Any]], place: int) -> str:
 def _points(record: Record) -> list[dict[str, Any]]:
     """Return a row per model; a random code is scored on one draw."""
     found, tested, models = [], record.get("tested") or [], record.get("alternatives") or []
-    sizes = {model.get("code_size") for model in models if model["name"] == OWN}
     for place, model in enumerate(models):  # those of the path come first, in the order of the tests
         scores, value, name = model["scores"], model["value"], known_as(model["name"])
         one_draw, chosen = "one_draw_" * ("one_draw_auc" in scores), bool(model.get("chosen"))
         point = {"method": model["name"], "kind": name, "model": name + " (chosen)" * chosen, "chosen": chosen}
         point |= {"strength": value, "value": "none" if value is None else f"{value:g}"}
-        if len(sizes) > 1 and model.get("code_size"):
-            point["value"] += f", {model['code_size']} bits"
         point["outcome"] = _outcome(tested, place)
         point |= {"accuracy": scores[f"{one_draw}accuracy"], "auc": scores[f"{one_draw}auc"]}
         found.append(point | {"disparity": scores["disparity"], "leakage": scores.get("information")})

@@ -37,7 +37,6 @@ class Scored:
     scores: dict[str, float]  # "disparity" is the largest of any decision made from the code, or from a score
     intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; on a path only the chosen model has them
     chosen: bool = False
-    code_size: int | None = None  # of a model of the path
     useful: bool | None = None  # the class is more accurate than the constant one, or the code tells labels apart
 
 
@@ -56,7 +55,7 @@ def alternatives(fit: Any, references: dict[str, Pipeline], found: Audit, test: 
         if decides:
             scores["information"] = code_information(theta, groups)
         known = found.intervals if chosen else {}
-        scored.append(Scored(OWN, getattr(code, varied), scores, known, chosen, code.code_size, useful))
+        scored.append(Scored(OWN, getattr(code, varied), scores, known, chosen, useful))
     for name, reference in references.items():
         last, seen = fitted_code(reference, X, s)
         probabilities = last.predict_proba(seen)

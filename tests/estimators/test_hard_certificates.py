@@ -248,10 +248,10 @@ def test_tight_limits_also_get_codes_of_few_words_unless_the_path_is_given():
     X, y, s = problem(2_000)
     model = CertifiedClassifier(LinearCodeClassifier(max_epochs=20), max_disparity=0.5, random_state=0)
     found = model.fit(X, y, sensitive_features=s).candidates_
-    wide, narrow = (sorted(m.limit for m in found if m.code_size == size) for size in (4, 2))
+    wide, narrow = (sorted(m.limit for m in found if m.max_words == words) for words in (1024, 4))
     assert (len(wide), narrow) == (16, wide[:4])
     given = model.set_params(path=(0.1, 0.4)).fit(X, y, sensitive_features=s).candidates_
-    assert [m.code_size for m in given] == [4, 4]
+    assert [m.max_words for m in given] == [1024, 1024]
 
 
 def test_the_loss_that_chooses_is_the_log_loss_plus_half_the_errors():

@@ -109,3 +109,14 @@ def test_images_are_refused():
 )
 def test_a_hard_fair_code_that_is_not_told_the_groups_has_linear_scores(settings, method):
     assert type(FairCodeClassifier(**settings).pipeline()[-1]) is method
+
+
+def test_few_words_are_those_of_a_narrower_code():
+    X, y, s = problem(2_000)
+    few, narrow = (
+        LinearCodeClassifier(limit=0.1, max_epochs=60, random_state=0, **size).fit(X, y, sensitive_features=s)
+        for size in ({"max_words": 4}, {"code_size": 2})
+    )
+    assert not few.transform(X)[:, :2].any()
+    np.testing.assert_array_equal(few.transform(X)[:, 2:], narrow.transform(X))
+    np.testing.assert_allclose(few.predict_proba(X), narrow.predict_proba(X), atol=1e-6)

@@ -189,7 +189,10 @@ def test_a_random_code_may_be_promised_without_its_class():
         promise: certified(method, problem(1500), max_disparity=0.95, path=(0.9,), promise=promise)
         for promise in (None, "code", "both")
     }
-    columns = {promise: [c for c in model.path_ if c.endswith("variation") and not c.startswith("shown")] for promise, model in found.items()}
+    columns = {
+        promise: [c for c in model.path_ if c.endswith("variation") and not c.startswith("shown")]
+        for promise, model in found.items()
+    }
     assert columns[None] == columns["both"] == ["code_total_variation", "class_total_variation"]
     assert columns["code"] == ["code_total_variation"]
     assert "made from one draw of the code alone differ" in found["code"].certificate_.promise

@@ -458,13 +458,13 @@ def test_what_is_promised_is_kept(tmp_path):
     assert new.release["decision"]
 
 
-def test_the_estimator_keeps_its_code_size_where_a_narrower_code_was_chosen(tmp_path):
+def test_the_estimator_keeps_its_words_where_a_code_of_fewer_was_chosen(tmp_path):
     X, y, s = problem(900)
     given = fairbits.LinearCodeClassifier(max_epochs=5)
     model = CertifiedClassifier(given, max_disparity=0.9, random_state=0).fit(X, y, sensitive_features=s)
-    model.estimator_ = next(one for one in model.candidates_ if one.code_size == 2)
+    model.estimator_ = next(one for one in model.candidates_ if one.max_words == 4)
     loaded = again(model, tmp_path)
-    assert (loaded.estimator_.code_size, loaded.estimator.code_size) == (2, 4)
+    assert (loaded.estimator_.max_words, loaded.estimator.max_words) == (4, 1024)
 
 
 @pytest.mark.parametrize("candidates", [LogisticRegression(), [DummyClassifier(), LogisticRegression()]])
