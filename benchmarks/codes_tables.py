@@ -26,12 +26,12 @@ ABOUT = """\
 of what the training rows let expect. Linear scores have a path for every limit, as in `CertifiedClassifier`: 16 shares
 of it with 4 bits, and the 4 smallest with 4 words; networks have one path of 20 limits. Of the models that pass, the
 one with the smallest loss on the calibration rows is kept: log-loss plus half the error rate, what codes are trained
-for. Adult: adult.data trains, and adult.test calibrates and scores ("whole"), or one half of it calibrates and the
-other scores ("halves", 5 random ones); 5 seeds. Bank: 5, COMPAS: 8 random splits, two thirds train and the others
-calibrate and score. Means and standard deviations. "Shortest" is the bound of fairbits: the exact binomial one for hard
-codes and decisions, Berry-Esseen and Bernstein for random codes; "Hoeffding" is the bound of version 0.1. Settings of
-the method were compared on parts of adult.data and on other splits of Bank and COMPAS; results of earlier settings on
-adult.test were seen, too."""
+for (other methods: log-loss alone). Adult: adult.data trains, and adult.test calibrates and scores ("whole"), or one
+half of it calibrates and the other scores ("halves", 5 random ones); 5 seeds. Bank: 5, COMPAS: 8 random splits, two
+thirds train and the others calibrate and score. Means and standard deviations. "Shortest" is the bound of fairbits: the
+exact binomial one for hard codes and decisions, Berry-Esseen and Bernstein for random codes; "Hoeffding" is the bound
+of version 0.1. Settings of the method were compared on parts of adult.data and on other splits of Bank and COMPAS;
+results of earlier settings on adult.test were seen, too."""
 PAIRED = """\
 The same certified limit, split by split: AUC of our code less that of the other, mean and 95 % interval (Student's t)
 over the splits where both have a model. A method that certifies nothing has no AUC to compare."""

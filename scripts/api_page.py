@@ -5,6 +5,7 @@ Usage: python scripts/api_page.py
 
 import dataclasses
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,10 @@ def call(thing: Any) -> str:
 
 
 def own_names(thing: Any) -> set[str]:
-    """Return the parameters worth showing: all, or of a method those that its base does not have."""
+    """Return the parameters worth showing: all, or of a method those that it declares or describes itself."""
     if dataclasses.is_dataclass(thing) and hasattr(thing, "fit"):
-        return set(inspect.get_annotations(thing))
+        described = re.findall(r"^    (\w+(?:, \w+)*) :", thing.__doc__, re.MULTILINE)
+        return {*inspect.get_annotations(thing), *", ".join(described).split(", ")}
     return set(inspect.signature(thing).parameters)
 
 

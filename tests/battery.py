@@ -22,11 +22,12 @@ from fairbits.estimators import (
     certified,
     posterior,
 )
+from fairbits.estimators.base import TrainedClassifier
 from fairbits.estimators.debiased import DebiasedCode
 from fairbits.workflow import comparisons
 
 PUBLIC = [getattr(fairbits, name) for name in fairbits.__all__]
-ESTIMATORS = [found for found in PUBLIC if isinstance(found, type) and issubclass(found, InvariantClassifier)]
+ESTIMATORS = [found for found in PUBLIC if isinstance(found, type) and issubclass(found, TrainedClassifier)]
 CODES = [m for m in ESTIMATORS if issubclass(m, PenalisedCodeClassifier) and not issubclass(m, DebiasedCode)]
 
 KINDS = [  # of loss: plain, random bits, exact words, linear ones, a correction, an opponent, prototypes, an ensemble

@@ -85,39 +85,18 @@ class SettingsClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[best]
 
 
-class InvariantClassifier(SettingsClassifier):
-    """Base of all methods: a method is a network (`build`) and a loss; everything else is here.
+class TrainedClassifier(SettingsClassifier):
+    """What every method has, however it may `train` its network; see `InvariantClassifier` for the parameters."""
 
-    Parameters
-    ----------
-    hidden_sizes : widths of the hidden layers before the representation
-    channels : widths of the convolutional blocks in front of them for images; a table has none
-    learning_rate, weight_decay : of Adam; the decay is decoupled
-    batch_size, max_epochs : rows per step, and passes over the training rows at most
-    schedule : a `Schedule`: patience, warm-up, validation rows, choice of the epoch; None for the method's own
-    groups : several sensitive columns form their "intersection", or "each" is protected on its own and their
-        leakages add up. A `GroupEncoder` also sets the bins of numbers and the smallest group
-    device : where torch computes
-    verbose : show a progress bar
-    random_state : seed of the fit; an int also makes every draw of `transform` repeatable, and then hides nothing from
-        anyone who knows it. None takes fresh randomness from the operating system
-    """
-
-    hidden_sizes: tuple[int, ...] = setting((64,), check=layer_sizes)
-    channels: tuple[int, ...] = setting((16, 32, 64), check=layer_sizes)
-    learning_rate: float = tunable(1e-3, 1e-4, 1e-2, log=True, above=0)
-    weight_decay: float = tunable(0.0, 0.0, 0.1, at_least=0)
-    batch_size: int = setting(256, at_least=1, whole=True)
     max_epochs: int = setting(100, at_least=1, whole=True)
-    schedule: Schedule | None = setting(None, check=known_schedule)
     groups: str | GroupEncoder = "intersection"
     device: str = setting("cpu", check=torch_device)
     verbose: bool = False
     random_state: Any = None
 
     #: Settings in which the replicas of one stack may differ; the loss finds them among its scalars.
-    stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay")
-    #: How the method trains where `schedule` is None.
+    stacked_settings: ClassVar[tuple[str, ...]] = ()
+    #: How the method trains, unless its setting `schedule` says otherwise.
     own_schedule: ClassVar[Schedule] = Schedule()
     #: What to do where the method protects too much.
     weaker: ClassVar[str] = "Lower gamma"
@@ -125,19 +104,9 @@ class InvariantClassifier(SettingsClassifier):
     protects: ClassVar[bool] = False
 
     @property
-    def opponent(self) -> str | None:
-        """A part of the network that is trained in turn on the method's `opponent_loss`, by settings `opponent_...`."""
-        return None
-
-    @property
     def max_validation_rows(self) -> int | None:
         """Validation rows worth looking at, at most."""
         return None
-
-    @property
-    def balanced_rows(self) -> int:
-        """Rows of an extra batch at every step, drawn evenly from the (label, group) cells: `batch.extra`."""
-        return 0
 
     def build(self, inputs: Inputs, n_classes: int) -> nn.Module:
         """Return a fresh network for so many features, or images of a shape; `groups_` has each column's groups."""
@@ -154,29 +123,9 @@ class InvariantClassifier(SettingsClassifier):
         within = getattr(self, "condition_on_label", False)
         return weigh_cells(y, s, weight, self.group_sizes, len(self.classes_) if within else 0)
 
-    def loss(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the terms of the training loss of a batch, in bits; "total" is minimised.
-
-        Written for one network; the loop maps it over a stack by `torch.func.vmap`, so no data-dependent branches
-        or boolean indexing. `scalars` holds the `stacked_settings` and "ramp", which rises from 0 to 1 in the warm-up.
-        """
-        cross_entropy = self.cross_entropy(log_softmax(net(batch.x, batch.noise).logits), batch)
-        return {"total": cross_entropy, "cross_entropy": cross_entropy}
-
-    def evaluate(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the terms of a full pass over validation rows; the loss itself unless a method knows better."""
-        terms = self.loss(net, batch, scalars)
-        if self.training.selection == "paper":
-            terms["probabilities"] = self.probabilities(net, batch.x)
-        return terms
-
     def probabilities(self, net: nn.Module, x: Tensor) -> Tensor:
         """Return the class probabilities of a batch of rows.  (n, classes)"""
         return softmax(net(x).logits)
-
-    def train(self, replicas: Sequence[Replica], data: TrainingData, **how: Any) -> None:
-        """Train a stack of models with these settings; `how` as in `fairbits.training.train`."""
-        train(replicas, data, self, **how)
 
     def complete(self, x: Tensor, y: Tensor, weight: Tensor) -> None:
         """Let the trained network, `net_`, see the rows of the fit once more."""
@@ -234,12 +183,80 @@ class InvariantClassifier(SettingsClassifier):
     @property
     def training(self) -> Schedule:
         """The schedule that a fit follows."""
-        return self.own_schedule if self.schedule is None else self.schedule
+        return getattr(self, "schedule", None) or self.own_schedule
 
     @property
     def group_sizes(self) -> list[int]:
         """How many groups each sensitive column has."""
         return [len(names) for names in self.groups_]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+
+class NetworkSettings(SettingsClassifier):
+    """Settings of a network that is trained by batches."""
+
+    hidden_sizes: tuple[int, ...] = setting((64,), check=layer_sizes)
+    channels: tuple[int, ...] = setting((16, 32, 64), check=layer_sizes)
+    learning_rate: float = tunable(1e-3, 1e-4, 1e-2, log=True, above=0)
+    weight_decay: float = tunable(0.0, 0.0, 0.1, at_least=0)
+    batch_size: int = setting(256, at_least=1, whole=True)
+    max_epochs: int  # of every method; this is its place in the constructor
+    schedule: Schedule | None = setting(None, check=known_schedule)
+
+
+class InvariantClassifier(TrainedClassifier, NetworkSettings):
+    """Base of methods: a method is a network (`build`) and a loss; everything else is here.
+
+    Parameters
+    ----------
+    hidden_sizes : widths of the hidden layers before the representation
+    channels : widths of the convolutional blocks in front of them for images; a table has none
+    learning_rate, weight_decay : of Adam; the decay is decoupled
+    batch_size, max_epochs : rows per step, and passes over the training rows at most
+    schedule : a `Schedule`: patience, warm-up, validation rows, choice of the epoch; None for the method's own
+    groups : several sensitive columns form their "intersection", or "each" is protected on its own and their
+        leakages add up. A `GroupEncoder` also sets the bins of numbers and the smallest group
+    device : where torch computes
+    verbose : show a progress bar
+    random_state : seed of the fit; an int also makes every draw of `transform` repeatable, and then hides nothing from
+        anyone who knows it. None takes fresh randomness from the operating system
+    """
+
+    stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay")
+
+    @property
+    def opponent(self) -> str | None:
+        """A part of the network that is trained in turn on the method's `opponent_loss`, by settings `opponent_...`."""
+        return None
+
+    @property
+    def balanced_rows(self) -> int:
+        """Rows of an extra batch at every step, drawn evenly from the (label, group) cells: `batch.extra`."""
+        return 0
+
+    def loss(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the terms of the training loss of a batch, in bits; "total" is minimised.
+
+        Written for one network; the loop maps it over a stack by `torch.func.vmap`, so no data-dependent branches
+        or boolean indexing. `scalars` holds the `stacked_settings` and "ramp", which rises from 0 to 1 in the warm-up.
+        """
+        cross_entropy = self.cross_entropy(log_softmax(net(batch.x, batch.noise).logits), batch)
+        return {"total": cross_entropy, "cross_entropy": cross_entropy}
+
+    def evaluate(self, net: nn.Module, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the terms of a full pass over validation rows; the loss itself unless a method knows better."""
+        terms = self.loss(net, batch, scalars)
+        if self.training.selection == "paper":
+            terms["probabilities"] = self.probabilities(net, batch.x)
+        return terms
+
+    def train(self, replicas: Sequence[Replica], data: TrainingData, **how: Any) -> None:
+        """Train a stack of models with these settings; `how` as in `fairbits.training.train`."""
+        train(replicas, data, self, **how)
 
     def cross_entropy(self, log_probabilities: Tensor, batch: Batch) -> Tensor:
         """Return the weighted mean of -log2 p(y), in bits, over the rows that have a label."""
@@ -249,8 +266,3 @@ class InvariantClassifier(SettingsClassifier):
             y, weight = y.clamp(min=0), labelled / labelled.sum().clamp(min=torch.finfo(weight.dtype).tiny)
         own = log_probabilities.mT.gather(-2, y.unsqueeze(-2)).squeeze(-2)
         return weight @ own / -math.log(2)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        return tags

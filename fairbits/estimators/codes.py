@@ -15,7 +15,7 @@ from torch import Tensor
 from fairbits.certificate import Certificate, Release, certify
 from fairbits.certificate.released_code import check_certified_kind, fitted_code, system_uniforms
 from fairbits.errors import InputError, InputWarning
-from fairbits.estimators.base import InvariantClassifier, softmax
+from fairbits.estimators.base import InvariantClassifier, TrainedClassifier, softmax
 from fairbits.estimators.candidates import sensitive_keyword
 from fairbits.information import binary_entropy
 from fairbits.information.sampling import code_information
@@ -74,16 +74,8 @@ class FittedCodeMixin(ClassifierMixin, BitsMixin):
         return hasattr(self, "estimator_")
 
 
-class CodeClassifier(BitsMixin, InvariantClassifier):
-    """Base of the methods with a code T of bits: a network gives theta(x), and T_i is 1 with probability theta_i(x).
-
-    Parameters
-    ----------
-    code_size : bits per row
-    condition_on_label : measure the leakage within each label, for equalised odds
-
-    The other parameters are those of all methods; see `InvariantClassifier`.
-    """
+class TrainedCode(BitsMixin, TrainedClassifier):
+    """What every method with a code has; see `CodeClassifier` for the parameters."""
 
     code_size: int = setting(8, at_least=1, whole=True)
     condition_on_label: bool = setting(False, one_of=(False, True))
@@ -174,6 +166,18 @@ class CodeClassifier(BitsMixin, InvariantClassifier):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+class CodeClassifier(TrainedCode, InvariantClassifier):
+    """Base of the methods with a code T of bits: a network gives theta(x), and T_i is 1 with probability theta_i(x).
+
+    Parameters
+    ----------
+    code_size : bits per row
+    condition_on_label : measure the leakage within each label, for equalised odds
+
+    The other parameters are those of all methods; see `InvariantClassifier`.
+    """
 
 
 @dataclass(frozen=True)

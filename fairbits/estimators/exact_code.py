@@ -10,15 +10,14 @@ from torch import Tensor
 
 from fairbits.errors import InputError
 from fairbits.estimators.base import softmax
-from fairbits.estimators.codes import CodeClassifier
+from fairbits.estimators.codes import CodeClassifier, TrainedCode
 from fairbits.information.exact import LN2, mixture_divergence, table_information
 from fairbits.nn import CodeNet, Inputs, WordHead, draw_bits, word_probabilities
 from fairbits.settings import setting, tunable
 from fairbits.training import Batch, Schedule
 
 BETA = 0.95  # share of the past in the running tables
-CLIP = 0.01  # a leakage further than this below its limit moves a multiplier no faster
-FASTEST = 5.0  # times as fast, for a leakage as far above its limit: a label may be worth many bits per disparity
+FASTEST = 5.0  # times as fast as it falls, a multiplier rises at most: a label may be worth many bits per disparity
 MISTAKE = 0.5  # bits that a wrong class costs, beside what its probability costs
 STIFFNESS = 10.0  # of the price of a leakage above its limit, beside the multiplier
 SHARPNESS = 100.0  # by how much the two groups that differ most outweigh other pairs
@@ -30,6 +29,8 @@ COUNTED_ROWS = 16_384  # at a time, for the decoder
 
 class ExactCodeNet(CodeNet):
     """A code network with a table for a head; running tables and multipliers serve its training."""
+
+    draws = False  # whether training sees one word of each row, or the probability of every word
 
     def __init__(
         self, inputs: Inputs, hidden_sizes: Sequence[int], code_size: int, sizes: Sequence[int], channels: Sequence[int]
@@ -44,10 +45,10 @@ class ExactCodeNet(CodeNet):
         self.register_buffer("multipliers", torch.zeros(len(groups)), persistent=False)
         self.register_buffer("progress", torch.zeros(2), persistent=False)  # share of the steps done, and of one step
 
-    def word_shares(self, x: Tensor, hardness: Tensor | float, noise: Tensor | None = None) -> Tensor:
-        """Return each row's probability of every word, or with noise the one word that is drawn.  (n, words)"""
+    def word_shares(self, x: Tensor, hardness: Tensor | float, noise: Tensor) -> Tensor:
+        """Return each row's probability of every word, or the one word that the noise draws.  (n, words)"""
         theta = torch.sigmoid(hardness * self.logits(self.features(x)))
-        return word_probabilities(theta if noise is None else draw_bits(theta, noise))
+        return word_probabilities(draw_bits(theta, noise) if self.draws else theta)
 
     @torch.no_grad()
     def run(self, number: int, tables: Tensor) -> Tensor:
@@ -59,7 +60,94 @@ class ExactCodeNet(CodeNet):
         return new
 
 
-class ExactCodeClassifier(CodeClassifier):
+class LimitedCode(TrainedCode):
+    """What `ExactCodeClassifier` shares with a code that needs no batches: objective, limit and decoder."""
+
+    limit: float = tunable(0.05, 0.005, 0.5, log=True, at_least=0, at_most=1)
+    measure: str = setting("disparity", one_of=("disparity", "information"))
+
+    weaker: ClassVar[str] = "Raise the limit"
+    hardness: ClassVar[float] = 5.0  # by how much the logits of a hard code are scaled up by the end of its training
+    rise: ClassVar[float] = 1.0  # of a multiplier, in a fit whose leakage is as far above its limit as `clips` say
+    clips: ClassVar[tuple[float, float]] = (0.01, 0.01)  # half a limit within these; a tight one needs a high price
+
+    def table_sizes(self, n_classes: int) -> list[int]:
+        """Return how many labels there are, and how many groups in each column, or in each within each label."""
+        labels = n_classes if self.condition_on_label else 1
+        return [n_classes, *(size for size in self.group_sizes for _ in range(labels))]
+
+    def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
+        """Note in the network how many steps are to come, and how many rows the groups have."""
+        for number, (groups, _) in enumerate(self.prepare(y, s, weight)):
+            net.get_buffer(f"noise{number}").copy_((groups.row_weights**2).sum(-1))
+        net.progress[1] = 1 / self.max_epochs
+
+    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        done, step = net.progress.clone()
+        hardness = 1 + (self.hardness - 1) * done if self.is_hard else 1.0
+        words = net.word_shares(batch.x, hardness, batch.noise)
+        labels = self._label_shares(words, batch)
+        shares = decoder(net.run(0, labels))
+        cross_entropy = -(labels * shares.log()).sum() / LN2
+        error = (labels * (shares < shares.amax(0))).sum()
+        total = cross_entropy + MISTAKE * error
+        multipliers, leakages, limit = net.multipliers.clone(), [], scalars["limit"]
+        scale = 1.0 if self.measure == "disparity" else (limit.clamp(min=SMALL_INFORMATION) * 4).rsqrt()
+        for i, (groups, _) in enumerate(batch.prepared):
+            tables = groups.row_weights @ words  # (groups, words)
+            leakage, slope = self._leakage(net.run(i + 1, tables), groups.prior, net.get_buffer(f"noise{i}"))
+            price = (multipliers[i] + STIFFNESS * scale * (leakage - limit)).clamp(min=0)
+            total = total + price * scale * (slope * tables).sum()
+            leakages.append(leakage)
+        with torch.no_grad():
+            step = step * (batch.weight.sum() > 0)  # padding is no step
+            net.progress[0] += step
+            if not leakages:
+                return {"total": total, "cross_entropy": cross_entropy}
+            found = torch.stack(leakages)
+            pace = (scale * (found - limit) / (limit / 2).clamp(*self.clips)).clamp(-1, FASTEST)
+            moved = (multipliers + step * self.rise * pace).clamp(min=0)
+            net.multipliers.copy_(moved)
+        return {"total": total, "cross_entropy": cross_entropy, self.measure: found.amax(), "multiplier": moved.amax()}
+
+    def complete(self, x: Tensor, y: Tensor, weight: Tensor) -> None:
+        """Count the decoder, p(y|t) of the words as they are released, half a row added to every count."""
+        self.net_.head.hard.fill_(self.is_hard)
+        labels = torch.full((len(self.classes_), 2**self.code_size), 0.5)
+        for rows in torch.arange(len(y)).split(COUNTED_ROWS):
+            words = word_probabilities(self._released(self.net_, x[rows].to(self.device)).cpu())
+            labels += self._label_table(words, y[rows], weight[rows])
+        self.net_.head.log_probabilities.copy_((labels / labels.sum(0)).log().mT)
+
+    def code_probabilities(self, X: Any) -> np.ndarray:
+        """Return the probability that each released bit is 1: 0 or 1 of a hard code.  (n, code_size)"""
+        return self._by_rows(X, lambda net, x: self._released(net, x))
+
+    def probabilities(self, net: Any, x: Tensor) -> Tensor:
+        return net.expected(self._released(net, x), softmax)
+
+    def _released(self, net: Any, x: Tensor) -> Tensor:
+        if bool(net.head.hard) != self.is_hard:
+            problem = f"The decoder was counted for another release than {'hard' if self.is_hard else 'random'!r}."
+            raise InputError(problem, remedy="Fit again with this release.")
+        theta = net.theta(x)
+        return (theta > 0.5).to(theta.dtype) if self.is_hard else theta
+
+    def _label_shares(self, words: Tensor, batch: Batch) -> Tensor:
+        """Return the table of a batch; of rows some of which have no label, that of the others.  (classes, words)"""
+        labels = self._label_table(words, batch.y, batch.weight)
+        return labels / labels.sum().clamp(min=torch.finfo(labels.dtype).tiny) if self.has_unlabelled_ else labels
+
+    def _label_table(self, words: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        """Return how much weight each label has in each word, without the rows that have no label.  (classes, words)"""
+        member = y.unsqueeze(0) == torch.arange(len(self.classes_), device=y.device).unsqueeze(-1)
+        return (member * weight) @ words
+
+    def _leakage(self, tables: Tensor, prior: Tensor, noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return information_slope(tables, prior) if self.measure == "information" else disparity_slope(tables, noise)
+
+
+class ExactCodeClassifier(LimitedCode, CodeClassifier):
     """Train a code of at most 10 bits exactly: the most information about the label, within a limit on the leakage.
 
     All 2^m words of a batch are one matrix product, so nothing is drawn in training. With N(y,t) the share of rows with
@@ -87,68 +175,26 @@ class ExactCodeClassifier(CodeClassifier):
     The other parameters are those of `CodeClassifier`.
     """
 
-    limit: float = tunable(0.05, 0.005, 0.5, log=True, at_least=0, at_most=1)
     code_size: int = setting(6, at_least=1, at_most=10, whole=True)
-    measure: str = setting("disparity", one_of=("disparity", "information"))
     release: str = setting("hard", one_of=("hard", "random"))
     gradient: str = setting("exact", one_of=("exact", "straight-through"))
     learning_rate: float = tunable(3e-3, 1e-4, 1e-2, log=True, above=0)
     max_epochs: int = setting(30, at_least=1, whole=True)
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "limit")
-    weaker: ClassVar[str] = "Raise the limit"
-    hardness: ClassVar[float] = 5.0  # by how much the logits of a hard code are scaled up by the end of its training
-    rise: ClassVar[float] = 1.0  # of a multiplier, in a fit whose leakage is as far above its limit as `clip` says
     own_schedule: ClassVar[Schedule] = Schedule(
         min_steps=1_000, learning_rate_decay="linear", validation_fraction=0.05, selection="last"
     )
 
     def build(self, inputs: Inputs, n_classes: int) -> ExactCodeNet:
-        return ExactCodeNet(inputs, self.hidden_sizes, self.code_size, self.table_sizes(n_classes), self.channels)
-
-    def clip(self, limit: Tensor) -> Tensor | float:
-        """Return how far a leakage is from its limit where the multiplier moves by `rise` in a fit."""
-        return CLIP
-
-    def table_sizes(self, n_classes: int) -> list[int]:
-        """Return how many labels there are, and how many groups in each column, or in each within each label."""
-        labels = n_classes if self.condition_on_label else 1
-        return [n_classes, *(size for size in self.group_sizes for _ in range(labels))]
+        net = ExactCodeNet(inputs, self.hidden_sizes, self.code_size, self.table_sizes(n_classes), self.channels)
+        net.draws = self.gradient == "straight-through"
+        return net
 
     def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
-        """Note in the network how many steps are to come, and how many rows the groups have."""
-        for number, (groups, _) in enumerate(self.prepare(y, s, weight)):
-            net.get_buffer(f"noise{number}").copy_((groups.row_weights**2).sum(-1))
+        super().initialise(net, y, s, weight)
         each = -(-len(y) // self.batch_size)
         net.progress[1] = 1 / (each * max(self.max_epochs, -(-self.training.min_steps // each)))
-
-    def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        done, step = net.progress.clone()
-        hardness = 1 + (self.hardness - 1) * done if self.is_hard else 1.0
-        words = net.word_shares(batch.x, hardness, None if self.gradient == "exact" else batch.noise)
-        labels = self._label_shares(words, batch)
-        shares = decoder(net.run(0, labels))
-        cross_entropy = -(labels * shares.log()).sum() / LN2
-        error = (labels * (shares < shares.amax(0))).sum()
-        total = cross_entropy + MISTAKE * error
-        multipliers, leakages, limit = net.multipliers.clone(), [], scalars["limit"]
-        scale = 1.0 if self.measure == "disparity" else (limit.clamp(min=SMALL_INFORMATION) * 4).rsqrt()
-        for i, (groups, _) in enumerate(batch.prepared):
-            tables = groups.row_weights @ words  # (groups, words)
-            leakage, slope = self._leakage(net.run(i + 1, tables), groups.prior, net.get_buffer(f"noise{i}"))
-            price = (multipliers[i] + STIFFNESS * scale * (leakage - limit)).clamp(min=0)
-            total = total + price * scale * (slope * tables).sum()
-            leakages.append(leakage)
-        if not leakages:
-            return {"total": total, "cross_entropy": cross_entropy}
-        found = torch.stack(leakages)
-        with torch.no_grad():
-            step = step * (batch.weight.sum() > 0)  # padding is no step
-            pace = (scale * (found - limit) / self.clip(limit)).clamp(-1, FASTEST)
-            moved = (multipliers + step * self.rise * pace).clamp(min=0)
-            net.multipliers.copy_(moved)
-            net.progress[0] += step
-        return {"total": total, "cross_entropy": cross_entropy, self.measure: found.amax(), "multiplier": moved.amax()}
 
     def evaluate(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the cross-entropy and the leakage of the random code on validation rows."""
@@ -159,47 +205,9 @@ class ExactCodeClassifier(CodeClassifier):
         found = [self._leakage(groups.row_weights @ words, groups.prior)[0] for groups, _ in batch.prepared]
         return terms | ({self.measure: torch.stack(found).amax()} if found else {})
 
-    def complete(self, x: Tensor, y: Tensor, weight: Tensor) -> None:
-        """Count the decoder, p(y|t) of the words as they are released, half a row added to every count."""
-        labels = torch.full((len(self.classes_), 2**self.code_size), 0.5)
-        for rows in torch.arange(len(y)).split(COUNTED_ROWS):
-            theta = self.net_.theta(x[rows].to(self.device)).cpu()
-            labels += self._label_table(word_probabilities(self._as_released(theta)), y[rows], weight[rows])
-        self.net_.head.log_probabilities.copy_((labels / labels.sum(0)).log().mT)
-        self.net_.head.hard.fill_(self.is_hard)
-
     @property
     def is_hard(self) -> bool:
         return self.release == "hard"
-
-    def code_probabilities(self, X: Any) -> np.ndarray:
-        """Return the probability that each released bit is 1: 0 or 1 of a hard code.  (n, code_size)"""
-        return self._by_rows(X, lambda net, x: self._released(net, x))
-
-    def probabilities(self, net: Any, x: Tensor) -> Tensor:
-        return net.expected(self._released(net, x), softmax)
-
-    def _released(self, net: Any, x: Tensor) -> Tensor:
-        if bool(net.head.hard) != self.is_hard:
-            problem = f"The decoder was counted for another release than {self.release!r}."
-            raise InputError(problem, remedy="Fit again with this release.")
-        return self._as_released(net.theta(x))
-
-    def _as_released(self, theta: Tensor) -> Tensor:
-        return (theta > 0.5).to(theta.dtype) if self.is_hard else theta
-
-    def _label_shares(self, words: Tensor, batch: Batch) -> Tensor:
-        """Return the table of a batch; of rows some of which have no label, that of the others.  (classes, words)"""
-        labels = self._label_table(words, batch.y, batch.weight)
-        return labels / labels.sum().clamp(min=torch.finfo(labels.dtype).tiny) if self.has_unlabelled_ else labels
-
-    def _label_table(self, words: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """Return how much weight each label has in each word, without the rows that have no label.  (classes, words)"""
-        member = y.unsqueeze(0) == torch.arange(len(self.classes_), device=y.device).unsqueeze(-1)
-        return (member * weight) @ words
-
-    def _leakage(self, tables: Tensor, prior: Tensor, noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        return information_slope(tables, prior) if self.measure == "information" else disparity_slope(tables, noise)
 
 
 def decoder(labels: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 
 from fairbits.errors import InputError
-from fairbits.estimators.exact_code import ExactCodeClassifier, ExactCodeNet
+from fairbits.estimators.exact_code import ExactCodeNet, LimitedCode
 from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs
 from fairbits.settings import setting
@@ -24,7 +24,6 @@ FIRST_HARDNESS = 4.0  # of the words before training
 SMALLEST = 1e-3  # probability of a label in a word before training
 COLLINEAR = 1e-4  # of the largest singular value: columns as alike as this count as one
 SMALLEST_SCALE = 1e-6  # of a column
-CLIPS = 1e-3, 1e-2  # half a limit within these is as far from it as a leakage moves its multiplier fast
 CLOSED = -1e9  # score of a word that no row may get: training never moves it
 SAMPLES = 2  # the training rows and those to come: both err, so training counts the variance of both
 
@@ -42,15 +41,11 @@ class LinearCodeNet(ExactCodeNet):
         self.register_buffer("mean", torch.zeros(inputs))
         self.register_buffer("scale", torch.ones(inputs))
 
-    @property
-    def noise_size(self) -> int:
-        return 0
-
     def scores(self, x: Tensor) -> Tensor:
         """Return the score of every word.  (n, words)"""
         return self.logits((x - self.mean) / self.scale)
 
-    def word_shares(self, x: Tensor, hardness: Tensor | float, noise: Tensor | None = None) -> Tensor:
+    def word_shares(self, x: Tensor, hardness: Tensor | float, noise: Tensor) -> Tensor:
         return torch.softmax(hardness * self.scores(x), -1)
 
     def theta(self, x: Tensor) -> Tensor:
@@ -84,7 +79,7 @@ class LinearCodeNet(ExactCodeNet):
         self.logits.bias.fill_(CLOSED)[: self.words] = weight[:, -1].to(self.mean)
 
 
-class LinearCodeClassifier(ExactCodeClassifier):
+class LinearCodeClassifier(LimitedCode):
     """Give each row the word with the highest score, linear in X, trained to a limit as an `ExactCodeClassifier` is.
 
     Of X = p(y,s|x), this is the form of the best code (`PosteriorEncoder(features="probabilities")`). At the optimum a
@@ -106,27 +101,19 @@ class LinearCodeClassifier(ExactCodeClassifier):
     condition_on_label : limit the leakage among rows of the same label (equalised odds)
     max_epochs : steps of training
 
-    The other parameters are those of `CodeClassifier`.
+    The other parameters are those of all methods; see `InvariantClassifier`.
     """
 
     code_size: int = setting(4, at_least=1, at_most=10, whole=True)
     max_words: int = setting(1024, at_least=2, whole=True)
     max_epochs: int = setting(400, at_least=1, whole=True)
 
-    stacked_settings: ClassVar[tuple[str, ...]] = (*ExactCodeClassifier.stacked_settings, "max_words")
-
-    # What other methods let you set, and this one has no use for.
-    hidden_sizes: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
-    channels: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
-    learning_rate: ClassVar[float] = RATE  # type: ignore[misc]
-    weight_decay: ClassVar[float] = 0.0  # type: ignore[misc]
-    batch_size: ClassVar[int] = CELLS  # type: ignore[misc]
-    schedule: ClassVar[Schedule] = Schedule(validation_fraction=0)  # type: ignore[misc]
-    release: ClassVar[str] = "hard"  # type: ignore[misc]
-    gradient: ClassVar[str] = "exact"  # type: ignore[misc]
-
+    stacked_settings: ClassVar[tuple[str, ...]] = ("limit", "max_words")
+    is_hard = True
+    own_schedule: ClassVar[Schedule] = Schedule(validation_fraction=0)
     hardness: ClassVar[float] = 30.0
     rise: ClassVar[float] = 2.0
+    clips: ClassVar[tuple[float, float]] = (1e-3, 1e-2)
 
     def build(self, inputs: Inputs, n_classes: int) -> LinearCodeNet:
         if not isinstance(inputs, int):
@@ -135,12 +122,8 @@ class LinearCodeClassifier(ExactCodeClassifier):
 
     def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
         super().initialise(net, y, s, weight)
-        net.progress[1] = 1 / self.max_epochs
         for number in range(len(net.multipliers)):
             net.get_buffer(f"noise{number}").mul_(SAMPLES)
-
-    def clip(self, limit: Tensor) -> Tensor:
-        return (limit / 2).clamp(*CLIPS)  # a tight limit needs a high price
 
     def train(self, replicas: Sequence[Replica], data: TrainingData, **how: Any) -> None:
         """Train a stack of models on their cells, all at every step."""
@@ -153,8 +136,7 @@ class LinearCodeClassifier(ExactCodeClassifier):
             replica.net.to(self.device)
         batch = default_collate([gathered[replica.rows.numpy().tobytes()] for replica in replicas])
         stack = Stack([replica.net for replica in replicas])
-        names = replicas[0].scalars
-        scalars = {name: data.weight.new_tensor([r.scalars[name] for r in replicas]) for name in names}
+        scalars = {"limit": data.weight.new_tensor([replica.scalars["limit"] for replica in replicas])}
         rate = data.weight.new_full((len(replicas),), RATE)
         adam = StackAdam(stack.flat, rate, torch.zeros_like(rate))
         for step in range(steps := self.max_epochs):

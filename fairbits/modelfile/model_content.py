@@ -24,7 +24,8 @@ import fairbits
 from fairbits.encoding import GroupEncoder, SeenRows, TableEncoder
 from fairbits.encoding.columns import Feature
 from fairbits.encoding.group_encoder import SensitiveColumn
-from fairbits.estimators import InvariantClassifier, Schedule
+from fairbits.estimators import Schedule
+from fairbits.estimators.base import TrainedClassifier
 from fairbits.estimators.learners import Learner
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.modelfile.boosted_trees import NODE, SET, Trees, boosted_model, categories_of, trees_of
@@ -54,7 +55,7 @@ Weights = Callable[[Mapping[str, Tensor]], dict[str, Tensor]]  # from tensors wi
 def known_method(name: str) -> Any:
     """Return one of fairbits' own methods by its public name, None for anything else: a file imports nothing."""
     found = getattr(fairbits, name) if name in fairbits.__all__ else None
-    return found if isinstance(found, type) and issubclass(found, InvariantClassifier) else None
+    return found if isinstance(found, type) and issubclass(found, TrainedClassifier) else None
 
 
 def method_of(model: Any) -> Any:
@@ -232,7 +233,7 @@ class MethodState(State):
         parts |= {"classes": LabelState.of(model.classes_), "groups": GroupsState.of(model.group_encoder_)}
         return cls.parts_of(model, **parts)
 
-    def build(self, weights: Weights) -> InvariantClassifier:
+    def build(self, weights: Weights) -> TrainedClassifier:
         """Return the fitted method; memory for weights is taken after they are known to be the network's."""
         shape, history = self.input_shape, self.history
         need(len(shape) in (1, 3), f"input_shape {shape[:9]} is neither that of a row nor that of an image")

@@ -28,7 +28,8 @@ import fairbits
 from fairbits.certificate.released_code import need_certified_code
 from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError, InputTypeError, MissingExtraError
-from fairbits.estimators import CodeClassifier, InvariantClassifier
+from fairbits.estimators.base import TrainedClassifier
+from fairbits.estimators.codes import TrainedCode
 from fairbits.estimators.learners import SMALLEST
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.modelfile.boosted_trees import categories_of, trees_of
@@ -75,7 +76,7 @@ def export_onnx(model: Any, folder: str | Path) -> Path:
     need_certified_code(model)
     *front, estimator = steps = _fitted_steps(model)
     encoder = front[0] if front else None
-    if not isinstance(estimator, InvariantClassifier) or len(front) > 1 or not isinstance(encoder, Encoder | None):
+    if not isinstance(estimator, TrainedClassifier) or len(front) > 1 or not isinstance(encoder, Encoder | None):
         raise InputTypeError(
             f"export_onnx cannot export {' -> '.join(type(step).__name__ for step in steps)}: it exports a fitted "
             "method of fairbits, alone or behind a TableEncoder or PosteriorEncoder in a pipeline, and no other steps.",
@@ -137,7 +138,7 @@ def _description(estimator: Any, encoder: Encoder | None, files: list[str]) -> d
         "table": table,
         "classes": estimator.classes_.tolist(),
     }
-    if not isinstance(estimator, CodeClassifier):
+    if not isinstance(estimator, TrainedCode):
         return {**described, "notes": [TEXTS["function_of_the_row"]]}
     described["bits"] = list(estimator.get_feature_names_out())
     if estimator.is_hard:
@@ -153,7 +154,7 @@ def _onnx_files(estimator: Any, encoder: PosteriorEncoder | None) -> dict[str, b
     rows = torch.zeros(3, *estimator.input_shape_, dtype=getattr(torch, estimator.input_dtype_))
     features, inputs = posterior_inputs(encoder) if encoder else (lambda x, _: x, {"x": rows})
     about = {"fairbits": fairbits.__version__, "method": type(estimator).__name__}
-    if not isinstance(estimator, CodeClassifier):
+    if not isinstance(estimator, TrainedCode):
         whole = traced(lambda x, scores=None: estimator.probabilities(net, features(x, scores)), net=net)
         model = as_onnx(whole, inputs, "probabilities", encoder)
         return {"model.onnx": _file(model, {**about, "probabilities": TEXTS["function_of_the_row"]})}

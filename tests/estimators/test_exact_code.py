@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from fairbits import ExactCodeClassifier, FairCodeClassifier, InputError
+from fairbits import ExactCodeClassifier, FairCodeClassifier, InputError, LinearCodeClassifier
 from fairbits.estimators import fit_stack
 from fairbits.estimators.exact_code import MISTAKE, STIFFNESS, ExactCodeNet, disparity_slope, information_slope
 from fairbits.information import WeighedGroups, total_variation
@@ -171,6 +171,15 @@ def test_the_noise_of_a_group_is_one_over_its_rows():
     y, s = torch.arange(10) % 2, (torch.arange(10) > 5).long()[:, None]
     method.initialise(net, y, s, torch.ones(10))
     torch.testing.assert_close(net.noise0, torch.tensor([1 / 6, 1 / 4]))
+
+
+@pytest.mark.filterwarnings("ignore::fairbits.estimators.MissingSensitiveFeaturesWarning")
+@pytest.mark.parametrize("method", [ExactCodeClassifier, LinearCodeClassifier])
+def test_a_hard_code_is_as_hard_at_the_end_without_groups(method):
+    """The last step of the training is the share 1 of all steps, by which the hardness has risen."""
+    X, y, s = problem()
+    for groups in (s, None):
+        assert float(quick(method).fit(X, y, sensitive_features=groups).net_.progress[0]) == pytest.approx(1)
 
 
 @settings(max_examples=10, deadline=None)

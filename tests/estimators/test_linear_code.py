@@ -1,5 +1,7 @@
 """Codes with linear scores, the form of the optimum: against the linear programme on a known truth."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from battery import problem
@@ -91,6 +93,12 @@ def test_folds_in_one_stack_are_those_of_fits_alone():
     for model, rows in zip(both, halves, strict=True):
         alone = LinearCodeClassifier(max_epochs=30).fit(X[rows], y[rows], sensitive_features=s[rows])
         np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=1e-5)
+
+
+def test_it_has_no_setting_of_a_network_that_it_does_not_take():
+    network, own = ({field.name for field in fields(cls)} for cls in (ExactCodeClassifier, LinearCodeClassifier))
+    assert "hidden_sizes" in network - own
+    assert not [name for name in network - own if hasattr(LinearCodeClassifier(), name)]
 
 
 def test_images_are_refused():

@@ -28,7 +28,7 @@ from fairbits import (
     export_onnx,
 )
 from fairbits.datasets import biased_digits
-from fairbits.estimators import CodeClassifier
+from fairbits.estimators.codes import TrainedCode
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.modelfile.onnx_export import tree_attributes
 
@@ -61,7 +61,7 @@ def check_parity(model, folder, X):
     rng = np.random.default_rng(0)
     for n in BATCHES:
         x = X[:n]
-        if not isinstance(model, CodeClassifier):
+        if not isinstance(model, TrainedCode):
             probabilities = run(folder / "model.onnx", x=x)
             np.testing.assert_allclose(probabilities, model.predict_proba(x), rtol=0, atol=1e-6)
             continue
