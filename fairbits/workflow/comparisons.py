@@ -23,7 +23,7 @@ from fairbits.information.sampling import code_information
 
 OWN = "fairbits"  # the name of every model of the path
 FRONT = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)  # limits at which the optimum is estimated
-FRONT_ROWS = 20_000
+FRONT_ROWS, FRONT_GROUPS = 20_000, 4
 USELESS = 0.05  # p-value above which a model is not better than the constant class
 COARSE: dict[str, Any] = {"bins": 16, "starts": 1}  # of the optimum: a few seconds instead of a minute
 
@@ -98,6 +98,13 @@ def smallest_useful(bounds: list[float], useful: list[bool]) -> float | None:
     return min((float(most) for most, fit in zip(reached, useful, strict=True) if fit), default=None)
 
 
+def _few_groups(group: np.ndarray) -> np.ndarray:
+    """Return p(s|x) of the largest groups, and of all others together."""
+    order = np.argsort(-group.sum(0), kind="stable")
+    few = np.column_stack([group[:, order[:FRONT_GROUPS]], group[:, order[FRONT_GROUPS:]].sum(1)])
+    return few[:, few.any(0)]
+
+
 def _apart(theta: np.ndarray, groups: np.ndarray) -> float:
     """Return the largest disparity of any decision made from a code, in the worst column of groups (n, columns)."""
     return max(float(total_variation(torch.from_numpy(theta), torch.from_numpy(column))) for column in groups.T)
@@ -124,7 +131,8 @@ def threshold_disparity(probabilities: np.ndarray, groups: np.ndarray) -> float:
 def estimated_front(encoder: PosteriorEncoder, X: Any, s: Any, groups: GroupEncoder) -> list[dict[str, float]]:
     """Estimate the best accuracy and AUC within limits of the disparity, from rows that the encoder has not seen.
 
-    Of several sensitive columns, each on its own, the one that costs most counts: no representation does better.
+    Of several sensitive columns, each on its own, the one that costs most counts: no representation does better. Rare
+    groups are put together, as the programme grows with the pairs: what all groups allow, the mixture of some does.
     """
     X, s = X[:FRONT_ROWS], s[:FRONT_ROWS]  # in random order
     features = encode_rows([("posterior", encoder)], X, s)
@@ -134,7 +142,7 @@ def estimated_front(encoder: PosteriorEncoder, X: Any, s: Any, groups: GroupEnco
             group = np.eye(len(names))[number]
         else:
             group = encoder.posterior(features, column=place).sum(1)
-        fronts.append(optimal_front(label, group[:, group.any(0)], FRONT, **COARSE))
+        fronts.append(optimal_front(label, _few_groups(group), FRONT, **COARSE))
     binding = (min((front.iloc[i] for front in fronts), key=lambda row: row.information) for i in range(len(FRONT)))
     found = pd.DataFrame(binding).rename(columns={"total_variation": "disparity"})[["disparity", "accuracy", "auc"]]
     return found.cummax().drop_duplicates().to_dict("records")  # what is within one limit is within every larger one
