@@ -130,7 +130,7 @@ def fit(
     record = fit_record(fitted, task, Path(table).name)
     with file_errors(output):
         output.mkdir(parents=True, exist_ok=True)
-        save(fitted.model, output / "model")
+        save(fitted.released, output / "model")
         record = write_record(output, record)
         replace_file(output / "model_card.md", model_card(record))
         try:

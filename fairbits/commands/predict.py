@@ -53,8 +53,7 @@ def predict(
     with file_errors(output):
         files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
         if files.model.decides:  # the probabilities are not certified
-            files.write_decisions(safe_cells, **drawing, expected=expected)
-            files.tell("decisions", None, as_json)
+            files.tell("decisions", files.write_decisions(safe_cells, **drawing, expected=expected), as_json)
             return
         method, released = files.model.method, None
         columns = [f"probability_{name}" for name in method.classes_]

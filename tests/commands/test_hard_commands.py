@@ -217,6 +217,14 @@ def test_a_model_that_promises_its_class_writes_nothing_else(tmp_path, monkeypat
     model = library.load("m/model")
     rows = people.assign(day=pd.to_datetime(people.day))[["grade", "height", "job", "day"]]
     assert decided.prediction.tolist() == model.predict(rows).tolist()
+    with pytest.raises(library.InputError, match="about the predicted class alone"):
+        model.transform(rows)
+    shared = ["--person", "id", "--ledger", "shared.ledger"]
+    for command in ("transform", "predict"):
+        counted = fairbits(command, "m", "new.csv", "-o", "counted.csv", *shared)
+        assert "Nobody counts" not in counted.out, counted.err
+        pd.testing.assert_frame_equal(decided, pd.read_csv("counted.csv"))
+    assert json.loads(fairbits("transform", "m", "new.csv", *shared, "--json").out)["reused"] == 300
     found = json.loads(fairbits("certify", "m", "new.csv", "--json").out)
     assert [(c["of"], c["label"], c["said"]) for c in found["compared"]] == [
         ("class", None, 0.9),
