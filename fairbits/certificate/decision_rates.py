@@ -82,9 +82,12 @@ def selection_ratio(
     return min(shown for shown, _ in found), min(bound for _, bound in found)
 
 
-def smallest_ratio(rates: pd.DataFrame) -> tuple[float, float]:
-    """Return the smallest ratio of the selection rates of `group_rates` of one column, and its lower bound."""
-    pairs = list(permutations(rates.itertuples(), 2))
+def smallest_ratio(rates: pd.DataFrame, reference: str | None = None) -> tuple[float, float]:
+    """Return the smallest ratio of the selection rates of `group_rates` of one column, and its lower bound.
+
+    With a `reference` group, of the others' rates to that of this group.
+    """
+    pairs = [pair for pair in permutations(rates.itertuples(), 2) if reference in (None, pair[1].group)]
     if not pairs:
         raise InputError("There is only one group.", remedy="Pass rows of at least two.")
     shown = [one.selected / other.selected if other.selected else 1.0 for one, other in pairs]

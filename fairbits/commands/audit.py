@@ -24,6 +24,7 @@ def audit(
         str | None,
         Option(help="Columns to audit, or patterns such as 'bit*', comma-separated.", show_default="all others"),
     ] = None,
+    crossed: terminal.Crossed = False,
     person: terminal.Person = None,
     drop: terminal.Drop = None,
     full: Annotated[
@@ -42,8 +43,8 @@ def audit(
     protected = terminal.names(sensitive)
     if model is None and not protected:
         raise InputError("Name the sensitive columns with --sensitive.")
-    if model is not None and (columns or drop):
-        raise InputError("--columns and --drop are for tables; a model knows which columns it reads.")
+    if model is not None and (columns or drop or crossed):
+        raise InputError("--columns, --drop and --crossed are for tables; a model knows its columns and groups.")
     with file_errors(file):
         if output is not None:
             check_place(output)
@@ -58,7 +59,7 @@ def audit(
         if model is None:
             from fairbits.workflow.table_audit import audit_table
 
-            options |= {"columns": terminal.names(columns), "drop": terminal.names(drop)}
+            options |= {"columns": terminal.names(columns), "drop": terminal.names(drop), "crossed": crossed}
             audits, notes = audit_table(table, protected, **options)
         else:
             from fairbits.workflow.table_checks import audit_model

@@ -4,6 +4,7 @@ import json
 import os
 from enum import StrEnum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
@@ -17,6 +18,7 @@ from fairbits.workflow.option_words import WORDS
 
 if TYPE_CHECKING:
     from fairbits.tables.table_file import ReadTable
+    from fairbits.tables.task import Task
 
 
 class Purpose(StrEnum):
@@ -74,7 +76,11 @@ def fit(
     ] = None,
     person: terminal.Person = None,
     drop: terminal.Drop = None,
-    bins: Annotated[int, Option(min=2, help="Groups for a sensitive column of numbers.")] = 4,
+    bins: terminal.Bins = 4,
+    crossed: terminal.Crossed = False,
+    merge_small: terminal.MergeSmall = None,
+    reference: terminal.Reference = None,
+    calibration_share: terminal.CalibrationShare = 0.24,
     confidence: terminal.Confidence = 0.95,
     epochs: Annotated[
         int | None,
@@ -91,34 +97,39 @@ def fit(
     Exit code 3: no model could be certified, and the safest one was written. Exit code 5: the certified model is no
     better than one class for everybody.
     """
-    import torch
+    from fairbits.workflow.decision_checks import check_reference
+    from fairbits.workflow.planning import check_limits
+
+    asked: dict[str, Any] = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
+    asked["max_odds_disparity"] = max_odds_disparity
+    if all(value is None for value in asked.values()):
+        asked["max_disparity"] = 0.1
+    settings: dict[str, Any] = {"code_size": code_size, "max_epochs": epochs, "encode_sensitive": encode_sensitive}
+    if purpose is None:
+        purpose = Purpose.codes if encode_sensitive or gamma is not None else Purpose.decisions
+    promise = None if gamma is not None and purpose == Purpose.codes else PROMISES[purpose]
+    settings |= {"odds_label": odds_label, "promise": promise, "reference": reference, "confidence": confidence}
+    with file_errors(output):
+        _check_place(output)
+    with terminal.waiting("reading the table"):
+        read: dict[str, Any] = {"separator": separator, "encoding": encoding}
+        columns: dict[str, Any] = {"drop": terminal.names(drop), "person": terminal.names(person)}
+        columns |= {"n_bins": bins, "crossed": crossed, "merge_small": merge_small}
+        columns["calibration_share"] = calibration_share
+        task = read_task(table, label, terminal.names(sensitive), read, columns)
+        check_reference(reference, task.s)
+        if gamma is None:
+            check_limits(task, SimpleNamespace(**asked, **settings))
+    import torch  # takes seconds: what is impossible has been refused by now
 
     from fairbits.modelfile import save
     from fairbits.modelfile.manifest import write_record
     from fairbits.report.page import write_report
     from fairbits.report.wording import model_card, summary
-    from fairbits.tables.task import make_task
     from fairbits.workflow.fit_task import FitOptions, fit_record, fit_task
 
-    asked = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
-    asked["max_odds_disparity"] = max_odds_disparity
-    limits = asked if any(value is not None for value in asked.values()) else {"max_disparity": 0.1}
-    settings: dict[str, Any] = {"code_size": code_size, "max_epochs": epochs, "encode_sensitive": encode_sensitive}
-    if purpose is None:
-        purpose = Purpose.codes if encode_sensitive or gamma is not None else Purpose.decisions
-    promise = None if gamma is not None and purpose == Purpose.codes else PROMISES[purpose]
-    settings |= {"odds_label": odds_label, "promise": promise}
-    options = FitOptions(**limits, **settings, confidence=confidence)
-    with file_errors(output):
-        _check_place(output)
+    options = FitOptions(**asked, **settings)
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
-    with terminal.waiting("reading the table"):
-        read, label, columns = _read(table, label, terminal.names(sensitive), separator, encoding)
-        task = make_task(
-            read.frame, label, columns, drop=terminal.names(drop), n_bins=bins, person=terminal.names(person)
-        )
-        task.notes[:0] = read.notes
-        del read  # it may be large
     console = Console(stderr=as_json, highlight=False, markup=False)
     console.print(f"{len(task.y):,} rows, {task.X.shape[1]} columns to predict {task.label} from.")
     with terminal.advancing() as show:
@@ -156,6 +167,18 @@ def _check_place(output: Path) -> None:
     nearest = next(folder for folder in (output, *output.absolute().parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise InputError(f"No folder can be made in {nearest}; name another one with -o.")
+
+
+def read_task(
+    table: str, label: str | None, sensitive: list[str], read: dict[str, Any], columns: dict[str, Any]
+) -> "Task":
+    """Return the task of a table; `read` says how to read it, `columns` what becomes of its columns."""
+    from fairbits.tables.task import make_task
+
+    found, label, sensitive = _read(table, label, sensitive, **read)
+    task = make_task(found.frame, label, sensitive, **columns)
+    task.notes[:0] = found.notes
+    return task
 
 
 def _read(

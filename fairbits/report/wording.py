@@ -225,9 +225,13 @@ def ratios(record: Record) -> list[str]:
     if not found:
         return []
     texts = TEXTS["rates"]
-    return [texts["ratio"].format(**found, **ratio, least=at_least(ratio["at_least"])) for ratio in found["ratios"]] + [
-        texts["law"].format(**in_percent(found))
+    said = [
+        texts["ratio_to" if ratio.get("reference") else "ratio"].format(
+            **found, **ratio, least=at_least(ratio["at_least"])
+        )
+        for ratio in found["ratios"]
     ]
+    return [*said, texts["law"].format(**in_percent(found))]
 
 
 def _score_table(record: Record) -> Table:

@@ -62,6 +62,7 @@ class FitOptions:
     confidence: float = 0.95
     max_epochs: int | None = None
     encode_sensitive: bool = False
+    reference: str | None = None  # the group to whose rate those of others are compared
 
     def __post_init__(self) -> None:
         limits = any(limit is not None for limit in (self.max_disparity, self.max_information, self.max_odds_disparity))
@@ -74,6 +75,8 @@ class FitOptions:
         ):
             if needs and not limits:
                 raise InputError(f"{name} needs a limit.", remedy="Leave --gamma out.")
+        if self.reference is not None and self.promise != "class":
+            raise InputError("--reference is for decisions.", remedy="Leave it out, or pass --for decisions.")
         if self.odds_label is not None and self.max_odds_disparity is None:
             raise InputError("--odds-label needs a limit.", remedy="Pass --max-odds-disparity.")
 
@@ -311,7 +314,7 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
     if certified_decision(fit.released):
         positive = fit.asked["odds_label"] or str(method.classes_[-1])
         selected, truth = (values.astype(str) == positive for values in (method.predict(Z), y))
-        rates, ratios = rates_and_ratios(selected, s, truth, fit.asked["confidence"])
+        rates, ratios = rates_and_ratios(selected, s, truth, fit.asked["confidence"], fit.asked["reference"])
         shown = {"rates": plain_rates(rates[rates.rows >= fewest_shown]), "ratios": [asdict(ratio) for ratio in ratios]}
         decision = {"positive": positive, "confidence": fit.asked["confidence"], "rows": len(y), **shown}
         bits = []  # nobody receives them
@@ -330,6 +333,7 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
             "groups": task.groups,
             "group_sizes": task.group_sizes,
             "cuts": task.cuts,
+            "pooled": task.pooled,
             "rows": fit.rows,
             "columns": encoder.describe().splitlines(),
             "notes": task.notes,

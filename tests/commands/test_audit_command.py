@@ -40,13 +40,15 @@ def test_bits_have_a_hint_to_the_model(place, fairbits):
     assert "--model MODEL" in fairbits("audit", "b.csv", "--sensitive", "sex").out
 
 
-def test_small_crossings_make_an_audit_of_each_column(place, fairbits):
+def test_each_column_is_audited_on_its_own_or_all_are_crossed(place, fairbits):
     table = population(400, 3)
     table["race"] = np.where(np.arange(400) < 12, "rare", "common")
     table.to_csv("t.csv", index=False)
     found = json.loads(fairbits("audit", "t.csv", "--sensitive", "sex,race", "--columns", "grade", "--json").out)
     assert [a["leakage"][0]["column"] for a in found["audits"]] == ["sex", "race"]
-    crossed = json.loads(fairbits("audit", "t.csv", "--sensitive", "sex,job", "--columns", "grade", "--json").out)
+    assert "Each sensitive column is taken on its own; --crossed takes their combinations." in found["notes"]
+    asked = ["--sensitive", "sex,job", "--crossed", "--columns", "grade", "--json"]
+    crossed = json.loads(fairbits("audit", "t.csv", *asked).out)
     assert [a["leakage"][0]["column"] for a in crossed["audits"]] == ["sex x job"]
 
 

@@ -83,7 +83,9 @@ def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path
     """A terminal shows a bar meanwhile, and JSON stays JSON."""
     monkeypatch.setenv("FORCE_COLOR", "1")  # as if stderr were a terminal
     monkeypatch.setenv("COLUMNS", "120")
-    code = run(monkeypatch, table, *NAMED, "--max-disparity", 0.01, *BRIEF, "-o", tmp_path / "m", "--json")
+    code = run(
+        monkeypatch, table, *NAMED, "--for", "codes", "--max-disparity", 0.15, *BRIEF, "-o", tmp_path / "m", "--json"
+    )
     assert code == 3
     out, err = capsys.readouterr()
     assert "step 1 of 4, training and certifying" in err
@@ -92,11 +94,11 @@ def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path
     record = json.loads(out)
     assert record["format"] == 2
     assert not record["certified"]
-    assert "No model could be certified to a disparity of at most 0.01" in record["refusal"]
+    assert "No model could be certified to a disparity of at most 0.15" in record["refusal"]
     assert (tmp_path / "m" / "model" / "manifest.json").exists()
     for name in ("model_card.md", "report.html"):
         text = (tmp_path / "m" / name).read_text(encoding="utf-8")
-        assert "could be certified to a disparity of at most 0.01" in text
+        assert "could be certified to a disparity of at most 0.15" in text
         assert "max_disparity=" not in text
 
 
@@ -119,6 +121,7 @@ def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, c
         ([*NAMED, "--gamma", 0.1, "--max-disparity", 0.1], "one of the two"),
         ([*NAMED, "--gamma", 0.1, "--encode-sensitive"], "--encode-sensitive needs a limit. Leave --gamma out."),
         ([*NAMED, "--gamma", 0.1, "--for", "decisions"], "--for decisions needs a limit. Leave --gamma out."),
+        ([*NAMED, "--for", "codes", "--max-disparity", 0.9, "--reference", "F"], "--reference is for decisions."),
         ([*NAMED, "--odds-label", "yes"], "--odds-label needs a limit. Pass --max-odds-disparity."),
         (
             [*NAMED, "--max-odds-disparity", 0.1, "--odds-label", "maybe"],

@@ -33,7 +33,7 @@ def task_of(n):
             "paid": paid,
         }
     )
-    return make_task(table, "paid", ["sex", "race"])
+    return make_task(table, "paid", ["sex", "race"], crossed=True)
 
 
 @pytest.fixture(scope="module")
