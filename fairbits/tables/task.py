@@ -20,7 +20,6 @@ FEWEST_ROWS = 200  # a quarter of them certifies
 FEWEST_OF_A_CLASS = 20
 FEWEST_OF_A_GROUP = 17  # training rows, so that every part of the rows has some
 TEST_FRACTION, CALIBRATION_FRACTION = 0.2, 0.3  # of all rows, and of the others
-SEED = 0  # of the split
 MOST_NUMBERS = 10  # a sensitive column with more distinct numbers is cut into intervals
 FEWEST_NAMED = 10  # rows of a group whose name is written where it is not protected
 UNKNOWN = "(missing)"
@@ -64,11 +63,13 @@ def make_task(
     drop: Sequence[str] = (),
     n_bins: int = 4,
     person: Sequence[str] = (),
+    seed: int = 0,
 ) -> Task:
     """Separate the label, the sensitive columns, what identifies a `person` and the rest.
 
     Rows without a label are left out; a missing sensitive value is a group of its own. The rows are split first: what
-    depends on their values, such as groups and columns to leave out, is decided by the training rows alone.
+    depends on their values, such as groups and columns to leave out, is decided by the training rows alone. `seed` is
+    that of the split.
     """
     _check_names(table, label, sensitive, [*drop, *person], person)
     whole, labelled = table.drop(columns=list({label, *sensitive, *drop, *person})), table[label].notna()
@@ -77,7 +78,7 @@ def make_task(
         raise InputError(f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed.")
     y = _label(table[label])
     who = table[list(person)] if person else None
-    parts = _parts(len(table), who)
+    parts = _parts(len(table), who, seed)
     s, known, cuts, cut = sensitive_groups(table[list(sensitive)], FEWEST_OF_A_GROUP, n_bins, parts[0])
     train = _places(known, parts)[0]
     groups, sizes, split = split_groups(s.iloc[train], FEWEST_OF_A_GROUP)
@@ -131,11 +132,11 @@ def _places(known: np.ndarray, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [place[rows[known[rows]]] for rows in parts]
 
 
-def _parts(n: int, person: pd.DataFrame | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _parts(n: int, person: pd.DataFrame | None, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Split n rows at random into those that train, calibrate and test; a person is in one part."""
-    rows, test = split_people(n, TEST_FRACTION, SEED, person)
+    rows, test = split_people(n, TEST_FRACTION, seed, person)
     own = None if person is None else person.iloc[rows]
-    train, held = split_people(len(rows), CALIBRATION_FRACTION, SEED, own)
+    train, held = split_people(len(rows), CALIBRATION_FRACTION, seed, own)
     return rows[train], rows[held], test
 
 

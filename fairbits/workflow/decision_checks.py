@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import chi2_contingency
 
 from fairbits.certificate import Certificate, certify, group_rates
 from fairbits.certificate.decision_rates import smallest_ratio
@@ -20,11 +21,15 @@ from fairbits.workflow.table_audit import FEWEST_OF_A_GROUP, people_notes
 
 @dataclass(frozen=True)
 class Ratio:
-    """The smallest ratio of two groups' selection rates, and a lower bound on it."""
+    """The smallest ratio of two groups' selection rates, and a lower bound on it; who is selected least and most."""
 
     column: str
     shown: float
     at_least: float
+    worst: str
+    best: str
+    rates: tuple[float, float]  # of these two
+    chance: float  # p-value of all groups having the same rate, chi-squared
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class CertifiedDecisions:
 
 def plain_rates(rates: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rates ready for JSON."""
-    return rates.replace({np.nan: None}).to_dict("records")
+    return rates.replace({np.nan: None, np.inf: None}).to_dict("records")
 
 
 def rates_and_ratios(
@@ -88,7 +93,16 @@ def rates_and_ratios(
     rates = group_rates(selected, sensitive_features=s, y=truth, confidence=confidence)
     rates = rates[rates.rows >= FEWEST_OF_A_GROUP].reset_index(drop=True)
     columns = [own for own in rates.groupby("column", sort=False) if len(own[1]) > 1]
-    return rates, [Ratio(str(column), *smallest_ratio(own)) for column, own in columns]
+    return rates, [_ratio(str(column), own) for column, own in columns]
+
+
+def _ratio(column: str, rates: pd.DataFrame) -> Ratio:
+    worst, best = rates.loc[rates.selected.idxmin()], rates.loc[rates.selected.idxmax()]
+    selected = (rates.selected * rates.rows).round()
+    counts = np.array([selected, rates.rows - selected])
+    chance = float(chi2_contingency(counts).pvalue) if (counts.sum(1) > 0).all() else 1.0
+    two = float(worst.selected), float(best.selected)
+    return Ratio(column, *smallest_ratio(rates), str(worst.group), str(best.group), two, chance)
 
 
 def certify_decisions(

@@ -29,7 +29,7 @@ from fairbits.estimators.certified import CertifiedClassifier, method_path
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.estimators.promises import NotCertifiedError, released_class
+from fairbits.estimators.promises import NotCertifiedError, Promise, released_class
 from fairbits.report.page import FORMAT
 from fairbits.settings import check_settings
 from fairbits.storage import versions
@@ -38,7 +38,6 @@ from fairbits.workflow.comparisons import OWN, Scored, alternatives, estimated_f
 from fairbits.workflow.decision_checks import plain_rates, rates_and_ratios
 from fairbits.workflow.option_words import audit_in_words, worded
 
-SEED = 0  # of the order of models; the draws of a random code never have one
 GAMMAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # to compare a fixed one with
 RANDOM_CODE = {"code_size": 12, "max_epochs": 40}  # unless the user says otherwise
 STEPS = ("training", "references", "audit", "front")
@@ -62,6 +61,7 @@ class FitOptions:
     confidence: float = 0.95
     max_epochs: int | None = None
     encode_sensitive: bool = False
+    favourable: str | None = None  # the class to wish for, as a text; None: that of odds_label, or the last one
 
     def __post_init__(self) -> None:
         limits = any(limit is not None for limit in (self.max_disparity, self.max_information, self.max_odds_disparity))
@@ -152,11 +152,17 @@ class Fit(Chosen):
 
 
 def fit_task(
-    task: Task, options: FitOptions, on_step: OnStep = lambda *_: None, *, path: Sequence[float] | None = None
+    task: Task,
+    options: FitOptions,
+    on_step: OnStep = lambda *_: None,
+    *,
+    path: Sequence[float] | None = None,
+    seed: int = 0,
 ) -> Fit:
     """Split the rows, fit, certify, audit on the test rows, and compare.
 
-    `path` has the limits to train to, or the gammas to compare a fixed one with; None chooses them.
+    `path` has the limits to train to, or the gammas to compare a fixed one with; None chooses them. `seed` is that of
+    the training of a hard code and of the order of models; a random code never has one.
     """
 
     @contextmanager
@@ -170,11 +176,15 @@ def fit_task(
     train, held, test = task.parts
     test = test[one_row_each(task.people(test), len(test))]  # so that the rows of the audit are independent
     _check_parts(task, {"training": train, "calibration": held, "test": test})
+    for name in ("odds_label", "favourable"):
+        wanted, known = getattr(options, name), [str(value) for value in np.unique(task.y)]
+        if wanted is not None and wanted not in known:
+            raise InputError(f"is not among the labels {', '.join(known)}.", argument=name, value=wanted)
     method = options.pipeline(task.groups)
     with warnings.catch_warnings(record=True) as caught, step("training"):
         warnings.simplefilter("always")
         if options.gamma is None:
-            chosen = _fit_limits(task, method, train, held, options, path)
+            chosen = _fit_limits(task, method, train, held, options, path, seed)
         else:
             chosen = _fit_gamma(task, method, train, held, options, GAMMAS if path is None else path)
     with warnings.catch_warnings():
@@ -194,7 +204,7 @@ def fit_task(
             compared: dict[str, Any] = {"unmitigated": plain, "confidence": options.confidence}
             found, audited = audit_in_words(chosen.released, X, y, sensitive_features=s, **compared)
             references = {"unprotected": plain, "logistic regression": linear, "constant": constant}
-            scored = alternatives(chosen, references, found, (X, y, s))
+            scored = alternatives(chosen, references, found, (X, y, s), lambda model: _bounds(task, chosen, model, held))
         with step("front"):
             unseen, _, s = task.part(np.concatenate([held, test]))  # by the encoder
             front = estimated_front(encoder, unseen, s, chosen.model[-1].group_encoder_)
@@ -227,13 +237,17 @@ def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
 
 
 def _fit_limits(
-    task: Task, method: Pipeline, train: np.ndarray, held: np.ndarray, options: FitOptions, path: Sequence[float] | None
+    task: Task,
+    method: Pipeline,
+    train: np.ndarray,
+    held: np.ndarray,
+    options: FitOptions,
+    path: Sequence[float] | None,
+    seed: int,
 ) -> Chosen:
     """Keep the best model that the calibration rows certify, or the safest one, uncertified."""
     label = {str(value): value for value in np.unique(task.y).tolist()}
-    if options.odds_label is not None and options.odds_label not in label:
-        problem = f"is not among the labels {', '.join(label)}."
-        raise InputError(problem, argument="odds_label", value=options.odds_label)
+    method[-1].set_params(random_state=seed)  # of the training: a hard code draws nothing
     model = CertifiedClassifier(
         method,
         promise=options.promise,
@@ -243,7 +257,7 @@ def _fit_limits(
         odds_label=None if options.odds_label is None else label[options.odds_label],
         confidence=options.confidence,
         path=path,
-        random_state=SEED,
+        random_state=seed,
     )
     rows, refusal = np.concatenate([train, held]), None
     X, y, s = task.part(rows)
@@ -283,6 +297,26 @@ def _certified(task: Task, model: Pipeline, held: np.ndarray, options: FitOption
     return certify(*source, **known, confidence=options.confidence)
 
 
+def _bounds(task: Task, chosen: Chosen, reference: Pipeline, held: np.ndarray) -> dict[str, float]:
+    """Return what the calibration rows prove and show about the decisions of a reference, as of the path."""
+    X, y, s = task.part(held)
+    last, rows = fitted_code(reference, X, s)
+    decided = last.classes_[last.predict_proba(rows).argmax(1)]
+    known = {"classes_": last.classes_, "group_encoder_": chosen.model[-1].group_encoder_}
+    source, asked = SimpleNamespace(**known, predict=lambda _: decided), chosen.released
+    labels = None if asked.max_odds_disparity is None else y
+    proof = certify(
+        released_class(source, rows),
+        sensitive_features=s,
+        y=labels,
+        person=task.people(held),
+        confidence=asked.confidence,
+    )
+    limits = asked.max_disparity, asked.max_information, asked.max_odds_disparity, asked.odds_label
+    claims = Promise("class", True, *limits).claims({"class": proof}, len(held))
+    return {f"{how}class_{c.kind}": x for c in claims for how, x in (("", c.bound), ("shown_", c.estimate))}
+
+
 def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> dict[str, Any]:
     """Return all that is known of a fit to the table `source` as plain lists, numbers and texts.
 
@@ -307,13 +341,13 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
         for name, number in numbers.items()
         for i, group in enumerate(groups[name].names_[0])
     ]
-    decision = None
+    positive = fit.asked["favourable"] or fit.asked["odds_label"] or str(method.classes_[-1])
+    predicted = method.predict(Z) if method.is_hard else method.classes_[method.sampled_proba(Z).argmax(1)]
+    selected, truth = (values.astype(str) == positive for values in (predicted, y))
+    rates, ratios = rates_and_ratios(selected, s, truth, fit.asked["confidence"])
+    shown = {"rates": plain_rates(rates[rates.rows >= fewest_shown]), "ratios": [asdict(ratio) for ratio in ratios]}
+    decision = {"positive": positive, "confidence": fit.asked["confidence"], "rows": len(y), **shown}
     if certified_decision(fit.released):
-        positive = fit.asked["odds_label"] or str(method.classes_[-1])
-        selected, truth = (values.astype(str) == positive for values in (method.predict(Z), y))
-        rates, ratios = rates_and_ratios(selected, s, truth, fit.asked["confidence"])
-        shown = {"rates": plain_rates(rates[rates.rows >= fewest_shown]), "ratios": [asdict(ratio) for ratio in ratios]}
-        decision = {"positive": positive, "confidence": fit.asked["confidence"], "rows": len(y), **shown}
         bits = []  # nobody receives them
     # What recognises the table, or many of its rows, if they come back to certify the fit; it recognises no single row.
     pieces = (task.part(np.arange(i, min(i + PIECE, len(task.y)))) for i in range(0, len(task.y), PIECE))
