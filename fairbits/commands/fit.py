@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,6 +73,16 @@ def fit(
     code_size: Annotated[
         int | None, Option(min=1, max=16, help="Bits per row.", show_default="4, with --gamma 12")
     ] = None,
+    favourable: Annotated[
+        str | None,
+        Option(help="The class to wish for, of which rates are shown.", show_default="the last in sorted order"),
+    ] = None,
+    owner: Annotated[str | None, Option(help="Who answers for the model, for the report and the card.")] = None,
+    intended: Annotated[str | None, Option("--purpose", help="What it is for, in a sentence.")] = None,
+    approved_by: Annotated[str | None, Option(help="Who approved it.")] = None,
+    seed: Annotated[
+        int | None, Option(min=0, max=2**31 - 1, help="Of the split and the training.", show_default="random")
+    ] = None,
     person: terminal.Person = None,
     drop: terminal.Drop = None,
     bins: Annotated[int, Option(min=2, help="Groups for a sensitive column of numbers.")] = 4,
@@ -95,10 +106,12 @@ def fit(
 
     from fairbits.modelfile import save
     from fairbits.modelfile.manifest import write_record
+    from fairbits.report.model_card import model_card
     from fairbits.report.page import write_report
-    from fairbits.report.wording import model_card, summary
+    from fairbits.report.wording import summary
     from fairbits.tables.task import make_task
-    from fairbits.workflow.fit_task import FitOptions, fit_record, fit_task
+    from fairbits.workflow.fit_records import attempt_number, fit_record, table_hash
+    from fairbits.workflow.fit_task import FitOptions, fit_task
 
     asked = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
     asked["max_odds_disparity"] = max_odds_disparity
@@ -107,16 +120,17 @@ def fit(
     if purpose is None:
         purpose = Purpose.codes if encode_sensitive or gamma is not None else Purpose.decisions
     promise = None if gamma is not None and purpose == Purpose.codes else PROMISES[purpose]
-    settings |= {"odds_label": odds_label, "promise": promise}
+    settings |= {"odds_label": odds_label, "promise": promise, "favourable": favourable}
+    seed = secrets.randbelow(2**31) if seed is None else seed
     options = FitOptions(**limits, **settings, confidence=confidence)
     with file_errors(output):
         _check_place(output)
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
     with terminal.waiting("reading the table"):
         read, label, columns = _read(table, label, terminal.names(sensitive), separator, encoding)
-        task = make_task(
-            read.frame, label, columns, drop=terminal.names(drop), n_bins=bins, person=terminal.names(person)
-        )
+        who = terminal.names(person)
+        task = make_task(read.frame, label, columns, drop=terminal.names(drop), n_bins=bins, person=who, seed=seed)
+        table_known_by = table_hash(read.frame)
         task.notes[:0] = read.notes
         del read  # it may be large
     console = Console(stderr=as_json, highlight=False, markup=False)
@@ -126,8 +140,10 @@ def fit(
         def on_step(place: int, count: int, name: str, share: float) -> None:
             show(place + share, count, f"step {place + 1} of {count}, {WORDS['steps'][name]}")
 
-        fitted = fit_task(task, options, on_step)
+        fitted = fit_task(task, options, on_step, seed=seed)
     record = fit_record(fitted, task, Path(table).name)
+    record |= {"seed": seed, "table_hash": table_known_by, "attempt": attempt_number(output, table_known_by)}
+    record["filed"] = {"owner": owner, "purpose": intended, "approved_by": approved_by}
     with file_errors(output):
         output.mkdir(parents=True, exist_ok=True)
         save(fitted.model, output / "model")
@@ -140,7 +156,8 @@ def fit(
     if as_json:
         print(json.dumps(record))
     else:
-        console.print(f"{summary(record)}\n\nWritten to {output}: model, audit.json, model_card.md{page}")
+        for line in f"{summary(record)}\n\nWritten to {output}: model, audit.json, model_card.md{page}".splitlines():
+            console.print(line, soft_wrap=line.startswith("  "))  # rows of a table stay whole
     if code := {"not certified": terminal.NOT_CERTIFIED, "certified but not useful": terminal.NOT_USEFUL}.get(
         record["verdict"]
     ):

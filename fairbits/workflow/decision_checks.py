@@ -12,7 +12,7 @@ from fairbits.certificate import Certificate, certify, group_rates
 from fairbits.certificate.decision_rates import smallest_ratio
 from fairbits.encoding.people import one_row_each
 from fairbits.errors import InputError
-from fairbits.report.wording import rate_table
+from fairbits.report.wording import rate_lines
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.table_file import TableFile
 from fairbits.tables.task import sensitive_groups, split_groups
@@ -28,7 +28,7 @@ class Ratio:
     at_least: float
     worst: str
     best: str
-    rates: tuple[float, float]  # of these two
+    between: tuple[float, float]  # the rates of these two
     chance: float  # p-value of all groups having the same rate, chi-squared
 
 
@@ -70,9 +70,7 @@ class CertifiedDecisions:
                 f"{at_least(ratio.at_least, 4)} (these rows: {ratio.shown:.4f})"
             )
         if self.rates is not None:
-            table = rate_table(self.to_dict())
-            shown = pd.DataFrame(table.rows, columns=table.head).to_string(index=False).splitlines()
-            lines += ["", f"{table.title}:", *(f"  {line}" for line in shown)]
+            lines += ["", *rate_lines(self.to_dict())]
         lines += ["", "Each number holds on its own. Not covered: " + "; ".join(proof.does_not_cover) + "."]
         return "\n".join([*lines, *self.notes])
 
