@@ -59,7 +59,7 @@ def _numbers(record: Record) -> tuple[tuple[str, str, str], ...]:
     ask, own = TEXTS["questions"], f"{wording.own_scores(record)}accuracy"
     if certificate:
         name, bound = "bound", at_most(certificate["total_variation"])
-        if limits and record["certified"]:
+        if limits and record.get("certified"):
             name, bound = limits[0], f"{asked[limits[0]]:g}"
         elif asked.get("max_disparity") is not None:
             name = "refused"
@@ -121,7 +121,8 @@ def frontier(record: Record) -> Section:
     choice = (texts["choice_class" if kind(record) == "class" else "choice"],) if record.get("tested") else ()
     estimate = texts["estimate"].format(others="" if kind(record) == "class" else texts["others"])
     notes = (*choice, texts["precision"].format(**in_percent(record["audit"])), estimate)
-    return section("frontier", text=(wording.price(record), *explained), charts=(chart,), notes=notes)
+    price = [wording.price(record)] if record.get("task") else []
+    return section("frontier", text=(*price, *explained), charts=(chart,), notes=notes)
 
 
 def _points(record: Record) -> tuple[str, list[dict[str, Any]]]:
@@ -232,4 +233,4 @@ def data(record: Record) -> Section:
     shown = tuple((heading, tuple(points)) for heading, points in lists.items() if points)
     sizes = tuple((name, f"{size:,}") for name, size in (task.get("group_sizes") or {}).items())
     tables = (Table("", "Groups of the whole table", ("group", "rows"), sizes),) if sizes else ()
-    return section("data", facts=_facts(record), tables=tables, lists=shown)
+    return section("data", facts=_facts(record) if task else (), tables=tables, lists=shown)
