@@ -22,7 +22,21 @@ def folder(tmp_path_factory):
     """Fit the shipped COMPAS table; a chart of each kind is in its report."""
     made = tmp_path_factory.mktemp("fit") / "compas"
     with pytest.MonkeyPatch.context() as patch:
-        arguments = ["compas", "--sensitive", "race,sex", "--epochs", 5, "--code-size", 6, "--max-disparity", 0.5, "--for", "codes", "--seed", 0]
+        arguments = [
+            "compas",
+            "--sensitive",
+            "race,sex",
+            "--epochs",
+            5,
+            "--code-size",
+            6,
+            "--max-disparity",
+            0.5,
+            "--for",
+            "codes",
+            "--seed",
+            0,
+        ]
         patch.setattr(sys, "argv", ["fairbits", "fit", *map(str, arguments), "-o", str(made)])
         with pytest.raises(SystemExit) as ended:
             main()
