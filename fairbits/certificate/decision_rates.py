@@ -34,7 +34,7 @@ def group_rates(
     decision : (n,) of two values
     y : (n,) labels, of the same two values
     positive : the favourable value; True, 1, or the last of two in sorted order by default
-    reference : the group that others are compared with, by name; where there is none of that name, the largest
+    reference : the group that others are compared with, by name; in a column without it, the largest
     confidence : of each interval
 
     Examples

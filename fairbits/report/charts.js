@@ -10,12 +10,13 @@ const drawn = [...document.querySelectorAll("script.spec")].map((spec) => {
   });
 });
 // A closed fold has no width to draw in: close it after drawing, and fit its charts to the page when it opens.
-Promise.all(drawn).then(() => {
+(async () => {
+  for (const chart of drawn) await chart;
   for (const fold of folds) {
     fold.open = false;
     fold.addEventListener("toggle", () => dispatchEvent(new Event("resize")));
   }
-});
+})();
 // On paper nothing can be opened, so print every table.
 let opened = [];
 addEventListener("beforeprint", () => {

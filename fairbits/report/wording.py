@@ -270,7 +270,7 @@ def rate_lines(decision: dict[str, Any]) -> list[str]:
 
 
 def worse_off(record: Record) -> list[str]:
-    """Say which class is favourable, and for every sensitive column who gets it least and how far rates differ."""
+    """Say which class is favourable, and for every sensitive column which group gets it least and how rates differ."""
     found, texts = record["decision"], TEXTS["rates"]
     asked, lines = record.get("asked") or {}, []
     named = asked.get("favourable") or asked.get("odds_label")

@@ -103,6 +103,18 @@ def _ratio(column: str, rates: pd.DataFrame) -> Ratio:
     return Ratio(column, *smallest_ratio(rates), str(worst.group), str(best.group), two, chance)
 
 
+def class_rates(
+    method: Any, X: np.ndarray, y: np.ndarray, s: pd.DataFrame, positive: str, confidence: float
+) -> dict[str, Any]:
+    """Return the rates of the class that a recipient of a model gets, ready for JSON; of a random code, of one draw."""
+    predicted = (
+        method.predict(X) if getattr(method, "is_hard", True) else method.classes_[method.sampled_proba(X).argmax(1)]
+    )
+    rates, ratios = rates_and_ratios(predicted.astype(str) == positive, s, y.astype(str) == positive, confidence)
+    shown = {"rates": plain_rates(rates), "ratios": [asdict(ratio) for ratio in ratios]}
+    return {"positive": positive, "confidence": confidence, "rows": len(y), **shown}
+
+
 def certify_decisions(
     table: TableFile,
     decision: str,

@@ -20,7 +20,7 @@ from fairbits.modelfile.manifest import RECORD
 from fairbits.report.page import FORMAT
 from fairbits.storage import versions
 from fairbits.tables.task import Task
-from fairbits.workflow.decision_checks import plain_rates, rates_and_ratios
+from fairbits.workflow.decision_checks import class_rates
 from fairbits.workflow.fit_task import Fit
 
 SCORE_BINS = 20
@@ -66,11 +66,8 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
         for i, group in enumerate(groups[name].names_[0])
     ]
     positive = fit.asked["favourable"] or fit.asked["odds_label"] or str(method.classes_[-1])
-    predicted = method.predict(Z) if method.is_hard else method.classes_[method.sampled_proba(Z).argmax(1)]
-    selected, truth = (values.astype(str) == positive for values in (predicted, y))
-    rates, ratios = rates_and_ratios(selected, s, truth, fit.asked["confidence"])
-    shown = {"rates": plain_rates(rates[rates.rows >= fewest_shown]), "ratios": [asdict(ratio) for ratio in ratios]}
-    decision = {"positive": positive, "confidence": fit.asked["confidence"], "rows": len(y), **shown}
+    decision = class_rates(method, Z, y, s, positive, fit.asked["confidence"])
+    decision["rates"] = [rate for rate in decision["rates"] if rate["rows"] >= fewest_shown]
     if certified_decision(fit.released):
         bits = []  # nobody receives them
     # What recognises the table, or many of its rows, if they come back to certify the fit; it recognises no single row.

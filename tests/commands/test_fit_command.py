@@ -69,7 +69,7 @@ def test_a_seed_repeats_a_fit_and_attempts_on_a_table_are_counted(table, tmp_pat
             pd.read_csv(table, sep=";").iloc[::-1].to_csv(table, sep=";", index=False)
         run(monkeypatch, table, *NAMED, "--max-disparity", 0.9, *BRIEF, *options, "-o", tmp_path / place)
         records.append(json.loads((tmp_path / place / "audit.json").read_text()))
-    first, again, other, apart = records
+    first, again, other, _ = records
     assert [record["attempt"] for record in records] == [1, 2, 3, 1]
     assert len({record["table_hash"] for record in records}) == 1
     assert [record["seed"] for record in records] == [0, 0, 1, 0]
