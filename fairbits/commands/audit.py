@@ -37,7 +37,7 @@ def audit(
     as_json: terminal.AsJson = False,
 ) -> None:
     """Audit any table of scores, decisions or features, or a model."""
-    from fairbits.report.wording import adversaries
+    from fairbits.report.wording import adversaries, rate_lines
     from fairbits.tables.table_file import TableFile, check_place
 
     protected = terminal.names(sensitive)
@@ -60,13 +60,14 @@ def audit(
             from fairbits.workflow.table_audit import audit_table
 
             options |= {"columns": terminal.names(columns), "drop": terminal.names(drop), "crossed": crossed}
-            audits, notes = audit_table(table, protected, **options)
+            (audits, notes), rates = audit_table(table, protected, **options), None
         else:
             from fairbits.workflow.table_checks import audit_model
 
             fitted.check_sensitive(protected)
-            audits, notes = audit_model(fitted, table, **options)
-    record = json.dumps({"audits": [one.to_dict() for one in audits], "notes": notes}, indent=1, default=str)
+            audits, notes, rates = audit_model(fitted, table, **options)
+    found = {"audits": [one.to_dict() for one in audits], "rates": rates, "notes": notes}
+    record = json.dumps(found, indent=1, default=str)
     if output is not None:
         with file_errors(output):
             replace_file(output, record + "\n")
@@ -75,4 +76,5 @@ def audit(
         return
     for one in audits:
         print(*adversaries({"audit": one.to_dict()}), "", one, "", sep="\n")
-    print(*notes, *([f"Written to {output}."] if output is not None else []), sep="\n")
+    rows = [*rate_lines(rates), ""] if rates else []
+    print(*rows, *notes, *([f"Written to {output}."] if output is not None else []), sep="\n")

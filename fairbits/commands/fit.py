@@ -2,6 +2,8 @@
 
 import json
 import os
+import secrets
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,6 +76,16 @@ def fit(
     code_size: Annotated[
         int | None, Option(min=1, max=16, help="Bits per row.", show_default="4, with --gamma 12")
     ] = None,
+    favourable: Annotated[
+        str | None,
+        Option(help="The class to wish for, of which rates are shown.", show_default="the last in sorted order"),
+    ] = None,
+    owner: Annotated[str | None, Option(help="Who answers for the model, for the report and the card.")] = None,
+    intended: Annotated[str | None, Option("--purpose", help="What it is for, in a sentence.")] = None,
+    approved_by: Annotated[str | None, Option(help="Who approved it.")] = None,
+    seed: Annotated[
+        int | None, Option(min=0, max=2**31 - 1, help="Of the split and the training.", show_default="random")
+    ] = None,
     person: terminal.Person = None,
     drop: terminal.Drop = None,
     bins: terminal.Bins = 4,
@@ -108,14 +120,16 @@ def fit(
     if purpose is None:
         purpose = Purpose.codes if encode_sensitive or gamma is not None else Purpose.decisions
     promise = None if gamma is not None and purpose == Purpose.codes else PROMISES[purpose]
-    settings |= {"odds_label": odds_label, "promise": promise, "reference": reference, "confidence": confidence}
+    settings |= {"odds_label": odds_label, "promise": promise, "favourable": favourable, "reference": reference}
+    settings["confidence"] = confidence
+    seed = secrets.randbelow(2**31) if seed is None else seed
     with file_errors(output):
         _check_place(output)
     with terminal.waiting("reading the table"):
         read: dict[str, Any] = {"separator": separator, "encoding": encoding}
         columns: dict[str, Any] = {"drop": terminal.names(drop), "person": terminal.names(person)}
         columns |= {"n_bins": bins, "crossed": crossed, "merge_small": merge_small}
-        columns["calibration_share"] = calibration_share
+        columns |= {"calibration_share": calibration_share, "seed": seed}
         task = read_task(table, label, terminal.names(sensitive), read, columns)
         check_reference(reference, task.s)
         if gamma is None:
@@ -124,9 +138,11 @@ def fit(
 
     from fairbits.modelfile import save
     from fairbits.modelfile.manifest import write_record
+    from fairbits.report.model_card import model_card
     from fairbits.report.page import write_report
-    from fairbits.report.wording import model_card, summary
-    from fairbits.workflow.fit_task import FitOptions, fit_record, fit_task
+    from fairbits.report.wording import summary
+    from fairbits.workflow.fit_records import attempt_number, fit_record
+    from fairbits.workflow.fit_task import FitOptions, fit_task
 
     options = FitOptions(**asked, **settings)
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
@@ -137,8 +153,10 @@ def fit(
         def on_step(place: int, count: int, name: str, share: float) -> None:
             show(place + share, count, f"step {place + 1} of {count}, {WORDS['steps'][name]}")
 
-        fitted = fit_task(task, options, on_step)
+        fitted = fit_task(task, options, on_step, seed=seed)
     record = fit_record(fitted, task, Path(table).name)
+    record |= {"seed": seed, "table_hash": task.table_hash, "attempt": attempt_number(output, task.table_hash)}
+    record["filed"] = {"owner": owner, "purpose": intended, "approved_by": approved_by}
     with file_errors(output):
         output.mkdir(parents=True, exist_ok=True)
         save(fitted.released, output / "model")
@@ -151,7 +169,8 @@ def fit(
     if as_json:
         print(json.dumps(record))
     else:
-        console.print(f"{summary(record)}\n\nWritten to {output}: model, audit.json, model_card.md{page}")
+        for line in f"{summary(record)}\n\nWritten to {output}: model, audit.json, model_card.md{page}".splitlines():
+            console.print(line, soft_wrap=line.startswith("  "))  # rows of a table stay whole
     if code := {"not certified": terminal.NOT_CERTIFIED, "certified but not useful": terminal.NOT_USEFUL}.get(
         record["verdict"]
     ):
@@ -173,12 +192,16 @@ def read_task(
     table: str, label: str | None, sensitive: list[str], read: dict[str, Any], columns: dict[str, Any]
 ) -> "Task":
     """Return the task of a table; `read` says how to read it, `columns` what becomes of its columns."""
+    import pandas as pd
+
+    from fairbits.encoding.recognition import table_fingerprint
     from fairbits.tables.task import make_task
 
     found, label, sensitive = _read(table, label, sensitive, **read)
     task = make_task(found.frame, label, sensitive, **columns)
     task.notes[:0] = found.notes
-    return task
+    known_by = table_fingerprint(pd.util.hash_pandas_object(found.frame, index=False).to_numpy())
+    return replace(task, table_hash=known_by)
 
 
 def _read(

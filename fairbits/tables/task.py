@@ -21,7 +21,6 @@ FEWEST_OF_A_CLASS, FEWEST_OF_A_GROUP = 12, 17  # training rows, so that every pa
 EXPECTED = 6  # calibration rows of a group that is large enough: where these are few, it needs more training rows
 TEST_SHARE, CALIBRATION_SHARE = 0.2, 0.24  # of all rows
 SHARES = (0.05, 0.6)  # from where to where the share of the calibration rows may be
-SEED = 0  # of the split
 IDENTIFIES = re.compile(r"(^|[_\W])(id|uuid|ssn|person|patient|customer|client|user|member|employee)$", re.IGNORECASE)
 MERGE = "Pool rare groups with --merge-small, or leave its rows out."
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -47,6 +46,7 @@ class Task:
     parts: Parts  # the rows that train, that calibrate and that test
     person: pd.DataFrame | None = None  # what identifies a person, where people have several rows
     pooled: list[dict[str, Any]] = field(default_factory=list)
+    table_hash: str = ""  # equal for tables of the same rows and columns, in any order of the rows
 
     def people(self, rows: np.ndarray) -> pd.DataFrame | None:
         """Return who some rows are about; None if each row is another person."""
@@ -68,13 +68,14 @@ def make_task(
     crossed: bool = False,
     merge_small: int | None = None,
     calibration_share: float = CALIBRATION_SHARE,
+    seed: int = 0,
 ) -> Task:
     """Separate the label, the sensitive columns, what identifies a `person` and the rest.
 
     Rows without a label, or of a class that is too rare, are left out; a missing sensitive value is a group of its own.
     Groups of fewer training rows than `merge_small` are pooled. Several sensitive columns are protected each on its
     own, or `crossed`. The rows are split first: what depends on their values, such as groups and columns to leave out,
-    is decided by the training rows alone.
+    is decided by the training rows alone. `seed` is that of the split.
     """
     _check_names(table, label, sensitive, [*drop, *person], person)
     if not SHARES[0] <= calibration_share <= SHARES[1]:
@@ -84,7 +85,7 @@ def make_task(
     table = table[labelled].reset_index(drop=True)
     if len(table) < FEWEST_ROWS:
         raise InputError(f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed.")
-    parts = _parts(len(table), table[list(person)] if person else None, calibration_share)
+    parts = _parts(len(table), table[list(person)] if person else None, calibration_share, seed)
     y, common, rare = _label(table[label], parts[0])
     table, parts = table[common].reset_index(drop=True), _places(common, parts)
     who = table[list(person)] if person else None
@@ -133,11 +134,11 @@ def _places(known: np.ndarray, parts: Parts) -> Parts:
     return train, held, test
 
 
-def _parts(n: int, person: pd.DataFrame | None, calibration_share: float) -> Parts:
+def _parts(n: int, person: pd.DataFrame | None, calibration_share: float, seed: int) -> Parts:
     """Split n rows at random into those that train, calibrate and test; a person is in one part."""
-    rows, test = split_people(n, TEST_SHARE, SEED, person)
+    rows, test = split_people(n, TEST_SHARE, seed, person)
     own = None if person is None else person.iloc[rows]
-    train, held = split_people(len(rows), calibration_share / (1 - TEST_SHARE), SEED, own)
+    train, held = split_people(len(rows), calibration_share / (1 - TEST_SHARE), seed, own)
     return rows[train], rows[held], test
 
 

@@ -1,5 +1,6 @@
 """What a fitted model is compared with: the other models of its path, references, and what is possible at all."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,16 +36,27 @@ class Scored:
     name: str
     value: float | None
     scores: dict[str, float]  # "disparity" is the largest of any decision made from the code, or from a score
-    intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; on a path only the chosen model has them
+    intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; of random codes only the chosen one has them
     chosen: bool = False
     useful: bool | None = None  # the class is more accurate than the constant one, or the code tells labels apart
+    proved: dict[str, float] | None = None  # of a reference: bounds on its decisions, named as those of the path
 
 
-def alternatives(fit: Any, references: dict[str, Pipeline], found: Audit, test: tuple[Any, Any, Any]) -> list[Scored]:
-    """Score the models of a path, which share their encoder, and references; the audit has scored the chosen model."""
+def alternatives(
+    fit: Any,
+    references: dict[str, Pipeline],
+    found: Audit,
+    test: tuple[Any, Any, Any],
+    prove: Callable[[Any], dict[str, float]],
+) -> list[Scored]:
+    """Score the models of a path, which share their encoder, and references; the audit has scored the chosen model.
+
+    `prove` bounds the decisions of a reference, where the certificate is about decisions.
+    """
     X, y, s = test
     method, rows = fitted_code(fit.model, X, s)
     groups, varied, scored = method.group_encoder_.transform(s), method_path(method), []
+    labels = np.searchsorted(method.classes_, y)
     decides, constant = certified_decision(fit.released), references["constant"].predict(X[:1])[0]
     for code in (one[-1] for one in fit.path):
         chosen = code is method
@@ -54,7 +66,8 @@ def alternatives(fit: Any, references: dict[str, Pipeline], found: Audit, test: 
         scores = scores | {"disparity": _apart(theta, groups)}
         if decides:
             scores["information"] = code_information(theta, groups)
-        known = found.intervals if chosen else {}
+        own = score_intervals(code.predict_proba(rows), labels, found.confidence) if code.is_hard else {}
+        known = found.intervals if chosen else own
         scored.append(Scored(OWN, getattr(code, varied), scores, known, chosen, useful))
     for name, reference in references.items():
         last, seen = fitted_code(reference, X, s)
@@ -62,8 +75,8 @@ def alternatives(fit: Any, references: dict[str, Pipeline], found: Audit, test: 
         classes = np.eye(probabilities.shape[1])[probabilities.argmax(1)]
         apart = _apart(classes, groups) if decides else threshold_disparity(probabilities, groups)
         scores = held_out_scores(last, seen, y, groups) | {"disparity": apart}
-        known = score_intervals(probabilities, np.searchsorted(last.classes_, y), found.confidence)
-        scored.append(Scored(name, None, scores, known))
+        known = score_intervals(probabilities, labels, found.confidence)
+        scored.append(Scored(name, None, scores, known, proved=prove(reference) if decides else None))
     return scored
 
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import chi2_contingency
 
 from fairbits.certificate import Certificate, certify, group_rates
 from fairbits.certificate.decision_rates import smallest_ratio
 from fairbits.encoding.people import one_row_each
 from fairbits.errors import InputError
-from fairbits.report.wording import rate_table
+from fairbits.report.wording import rate_lines
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.protected_groups import group_sizes, protected, sensitive_groups
 from fairbits.tables.table_file import TableFile
@@ -20,11 +21,15 @@ from fairbits.workflow.table_audit import FEWEST_OF_A_GROUP, people_notes
 
 @dataclass(frozen=True)
 class Ratio:
-    """The smallest ratio of two groups' selection rates, and a lower bound on it."""
+    """The smallest ratio of two groups' selection rates, and a lower bound on it; who is selected least and most."""
 
     column: str
     shown: float
     at_least: float
+    worst: str
+    best: str
+    between: tuple[float, float]  # the rates of these two
+    chance: float  # p-value of all groups having the same rate, chi-squared
     reference: str | None = None  # the group to whose rate those of the others are compared; None: any two groups
 
 
@@ -67,16 +72,14 @@ class CertifiedDecisions:
                 f"{at_least(ratio.at_least, 4)} (these rows: {ratio.shown:.4f})"
             )
         if self.rates is not None:
-            table = rate_table(self.to_dict())
-            shown = pd.DataFrame(table.rows, columns=table.head).to_string(index=False).splitlines()
-            lines += ["", f"{table.title}:", *(f"  {line}" for line in shown)]
+            lines += ["", *rate_lines(self.to_dict())]
         lines += ["", "Each number holds on its own. Not covered: " + "; ".join(proof.does_not_cover) + "."]
         return "\n".join([*lines, *self.notes])
 
 
 def plain_rates(rates: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rates ready for JSON."""
-    return rates.replace({np.nan: None}).to_dict("records")
+    return rates.replace({np.nan: None, np.inf: None}).to_dict("records")
 
 
 def rates_and_ratios(
@@ -92,14 +95,40 @@ def rates_and_ratios(
     fewer than 10 rows are left out: they would show single people. Where a column has the `reference` group, the ratios
     are to its rate.
     """
-    rates = group_rates(selected, sensitive_features=s, y=truth, confidence=confidence)
+    rates = group_rates(selected, sensitive_features=s, y=truth, reference=reference, confidence=confidence)
     rates = rates[rates.rows >= FEWEST_OF_A_GROUP].reset_index(drop=True)
-    found = []
-    for column, own in rates.groupby("column", sort=False):
-        if len(own) > 1:
-            to = reference if reference in set(own.group) else None
-            found.append(Ratio(str(column), *smallest_ratio(own, to), to))
-    return rates, found
+    columns = [own for own in rates.groupby("column", sort=False) if len(own[1]) > 1]
+    return rates, [_ratio(str(column), own, reference) for column, own in columns]
+
+
+def _ratio(column: str, rates: pd.DataFrame, reference: str | None) -> Ratio:
+    to = reference if reference in set(rates.group) else None
+    worst, best = rates.loc[rates.selected.idxmin()], rates.loc[rates.selected.idxmax()]
+    selected = (rates.selected * rates.rows).round()
+    counts = np.array([selected, rates.rows - selected])
+    chance = float(chi2_contingency(counts).pvalue) if (counts.sum(1) > 0).all() else 1.0
+    two = float(worst.selected), float(best.selected)
+    return Ratio(column, *smallest_ratio(rates, to), str(worst.group), str(best.group), two, chance, to)
+
+
+def class_rates(
+    method: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    s: pd.DataFrame,
+    positive: str,
+    confidence: float,
+    reference: str | None = None,
+) -> dict[str, Any]:
+    """Return the rates of the class that a recipient of a model gets, ready for JSON; of a random code, of one draw."""
+    predicted = (
+        method.predict(X) if getattr(method, "is_hard", True) else method.classes_[method.sampled_proba(X).argmax(1)]
+    )
+    rates, ratios = rates_and_ratios(
+        predicted.astype(str) == positive, s, y.astype(str) == positive, confidence, reference
+    )
+    shown = {"rates": plain_rates(rates), "ratios": [asdict(ratio) for ratio in ratios]}
+    return {"positive": positive, "confidence": confidence, "rows": len(y), **shown}
 
 
 def check_reference(reference: str | None, s: pd.DataFrame) -> None:

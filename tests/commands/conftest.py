@@ -33,7 +33,7 @@ def fairbits(monkeypatch, capsys):
 def fit(folder, *arguments, table=None, sensitive="sex"):
     """Fit a small table in a folder; the model is in m, the table beside it."""
     (population(600, 0) if table is None else table).to_csv(folder / "pay.csv", index=False)
-    arguments = ["--label", "paid", "--sensitive", sensitive, "--epochs", "3", *arguments]
+    arguments = ["--label", "paid", "--sensitive", sensitive, "--epochs", "3", "--seed", "0", *arguments]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["fairbits", "fit", str(folder / "pay.csv"), *arguments, "-o", str(folder / "m")])
         train_briefly(patch, 100)  # a model of the session is made before the module trains briefly

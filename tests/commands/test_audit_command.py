@@ -66,7 +66,10 @@ def test_a_model_on_new_rows(place, fairbits, fitted):
     population(500, 3).assign(paid=lambda t: t.paid.where(t.index > 9)).to_csv("t.csv", index=False)
     ended = fairbits("audit", "t.csv", "--model", fitted / "m", "--label", "paid", "--json")
     assert ended.code == 0, ended.err
-    (found,) = json.loads(ended.out)["audits"]
+    record = json.loads(ended.out)
+    (found,) = record["audits"]
+    assert record["rates"]["positive"] == "yes"
+    assert sum(rate["rows"] for rate in record["rates"]["rates"]) == 490
     assert found["subject"] == "BinaryMIClassifier"
     assert found["rows"] == 490
     assert found["task"]["one_draw_auc"] > 0.7

@@ -9,7 +9,7 @@ from fairbits.auditing import audit
 from fairbits.report.page import FORMAT
 from fairbits.tables.task import make_task
 from fairbits.workflow import fit_task as fitting
-from fairbits.workflow.fit_task import fit_record
+from fairbits.workflow.fit_records import fit_record
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 GROUP = "<b onclick='alert(2)'>&amp;\"F"
