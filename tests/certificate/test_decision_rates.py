@@ -86,6 +86,9 @@ def test_ratios_are_to_the_reference_group():
     assert found.reference.to_dict() == {"a": False, "b": True, "c": False}  # the largest
     assert found.ratio.to_dict() == {"a": 0.5, "b": 1.0, "c": 1.0}
     assert (found.loc["b", "ratio_low"], found.loc["b", "ratio_high"]) == (1, 1)
+    own, base = (binomtest(k, n).proportion_ci(0.95**0.5, method="exact") for k, n in ((1, 4), (4, 8)))
+    limits = own.low / base.high, own.high / base.low
+    assert (found.loc["a", "ratio_low"], found.loc["a", "ratio_high"]) == pytest.approx(limits)
     named = group_rates(decision, sensitive_features=s, reference="a").set_index("group")
     assert named.ratio.to_dict() == {"a": 1.0, "b": 2.0, "c": 2.0}
     nobody = group_rates(decision * (s != "b"), sensitive_features=s).set_index("group")
