@@ -64,7 +64,9 @@ def _numbers(record: Record) -> tuple[tuple[str, str, str], ...]:
         elif asked.get("max_disparity") is not None:
             name = "refused"
         words = {"release": TEXTS["release"][kind(record)], "confidence": percent(certificate["confidence"])}
-        found.append((ask["limit"], f"≤ {bound}", texts[name].format(**words, limit=asked.get("max_disparity"))))
+        answer = "" if not limits else "yes, " if record.get("certified") else "no, "
+        what = texts[name].format(**words, limit=asked.get("max_disparity"))
+        found.append((ask["limit"], f"{answer}≤ {bound}", what))
     others = {
         model["name"]: model["scores"]["accuracy"] for model in record.get("alternatives") or [] if model["name"] != OWN
     }
