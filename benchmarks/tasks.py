@@ -37,8 +37,8 @@ trained to a limit on the disparity, and the test rows show the largest total va
 (within labels: of one label). Limit 1 asks for nothing. "Boosted trees" predict without protection."""
 SMALL_HEAD = f"""\
 {SMALL:,} rows, of which 300 calibrate, {SAMPLES} samples of each table; the other rows of the table score. Accuracy of
-the certified code, and of a logistic regression whose decision has to keep the same limit by the same bound on the same
-rows; the difference where both are certified."""
+our certified decision, and of a logistic regression whose decision has to keep the same limit by the same bound on the
+same rows; the difference where both are certified."""
 
 
 def jobs(names: list[str]) -> list[Job]:
@@ -95,22 +95,22 @@ def as_category(column: pd.Series) -> pd.Series:
 
 
 def small(job: Job) -> dict[str, Any]:
-    """Certify a code and a logistic regression on a small table."""
+    """Certify the decisions of our model and of a logistic regression on a small table."""
     data = LOADERS[job.dataset]()
     X, y, s = data.X.reset_index(drop=True), data.y.to_numpy(), data.s.astype(str).to_numpy()
     order = np.random.default_rng(job.sample).permutation(len(y))
     own, fresh = order[:SMALL], order[SMALL:]
-    found: dict[str, Any] = {"code": None, "logistic": None}
-    ours = CertifiedClassifier(FairCodeClassifier(random_state=0), max_disparity=job.promise, random_state=job.sample)
+    found: dict[str, Any] = {"decision": None, "logistic": None}
+    limits = {"promise": "class", "max_disparity": job.promise, "random_state": job.sample}
+    ours = CertifiedClassifier(FairCodeClassifier(random_state=0), **limits)
     try:
         ours.fit(X.iloc[own], y[own], sensitive_features=s[own])
-        found["code"] = float((ours.predict(X.iloc[fresh]) == y[fresh]).mean())
+        found["decision"] = float((ours.predict(X.iloc[fresh]) == y[fresh]).mean())
     except NotCertifiedError as error:
         found["rows_needed"] = error.rows_needed
     train, held = train_test_split(own, test_size=0.3, random_state=job.sample)  # as CertifiedClassifier does
     plain = make_pipeline(TableEncoder(), LogisticRegression(max_iter=1_000)).fit(X.iloc[train], y[train])
-    decided = plain.predict(X.iloc[held]).reshape(-1, 1).astype(float)
-    if certify(decided, sensitive_features=s[held]).total_variation <= job.promise:
+    if certify(plain.predict(X.iloc[held]), sensitive_features=s[held]).total_variation <= job.promise:
         found["logistic"] = float((plain.predict(X.iloc[fresh]) == y[fresh]).mean())
     return found
 
@@ -134,12 +134,12 @@ def tables(records: list[dict[str, Any]]) -> list[str]:
         lines.append(f"| {task} | {limit:g} | {' | '.join(scores)} |")
     lines += ["", *SMALL_HEAD.splitlines(), ""]
     lines += [
-        "| | limit | codes certified | regressions certified | accuracy, code | regression | code less regression |"
+        "| | limit | ours certified | regressions certified | accuracy, ours | regression | ours less regression |"
     ]
     lines.append("|---" * 7 + "|")
     frame = pd.DataFrame([{**r, **r["result"]} for r in records if r["job"] == "small"])
     for (name, promise), own in frame.groupby(["dataset", "promise"], sort=False) if len(frame) else ():
-        code, logistic = own.code.astype(float), own.logistic.astype(float)
+        code, logistic = own.decision.astype(float), own.logistic.astype(float)
         counts = [f"{scores.notna().sum()} of {len(own)}" for scores in (code, logistic)]
         apart = (code - logistic).dropna()
         cells = [f"{code.mean():.3f}", f"{logistic.mean():.3f}", f"{apart.mean():+.3f} (least {apart.min():+.3f})"]

@@ -72,6 +72,7 @@ SMALLEST = {
     "proof, probe": lambda m: m.run(Job(job="probe", gammas=[0.9], seed=0)),
     "results": lambda m: m.run(first(m, dataset="compas")),
     "rivals": lambda m: m.run(first(m)),
+    "rows_needed": lambda m: m.table(),
     "scale": lambda m: m.run(Job(rows=ROWS, epochs=1)),
     "scores": lambda m: m.path(first(m, inputs="columns")),
     "scores, posterior": lambda m: m.path(first(m, inputs="posterior")),

@@ -24,8 +24,9 @@ RETIRED = re.compile(
     re.IGNORECASE,
 )
 WHO = "anyone|anybody|someone|somebody|everyone|everybody|people|those|person|colleague|recipient"
-NAMED = r"--promise\b|`promise`|\bpromise(?=='|=\"|=None| : )"  # the setting, which prose calls a guarantee
-ALLOWED = re.compile(rf"({WHO}) who |{{\w+|{NAMED}", re.IGNORECASE)  # names in braces are filled in
+NAMED = r"`promise`|\bpromise(?=='|=\"|=None| : )"  # the setting, which prose calls a guarantee
+QUESTION = r"who gets what\b"  # of the report
+ALLOWED = re.compile(rf"({WHO}) who |{QUESTION}|{{\w+|{NAMED}", re.IGNORECASE)  # names in braces are filled in
 
 
 def sentences(file: Path) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from battery import few_rows, few_trees
 
-from benchmarks import results
+from benchmarks import results, rows_needed
 from benchmarks.outcomes import outcomes
 from fairbits.estimators import certified
 
@@ -40,6 +40,14 @@ def test_the_first_block_is_short_and_says_something():
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", README))
 def test_links_lead_somewhere(target):
     assert (ROOT / target).exists()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/concepts.md"])
+def test_the_rows_that_a_limit_needs_are_those_of_the_command(page):
+    lines = (ROOT / page).read_text().splitlines()
+    for rows in rows_needed.ROWS[:3]:  # more rows take seconds
+        cells = " | ".join(rows_needed.cell(rows, share) for share in rows_needed.SHARES)
+        assert f"| {rows:,} | {cells} |" in lines
 
 
 def test_the_numbers_are_those_of_the_records():

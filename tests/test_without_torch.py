@@ -38,6 +38,7 @@ named = ["--decision", "decision", "--sensitive", "sex"]
 for command in (
     ["audit", "table.csv", "--sensitive", "sex", "--columns", "decision"],
     ["certify", "table.csv", *named],
+    ["plan", "table.csv", "--label", "decision", "--sensitive", "sex"],
     ["watch", "table.csv", *named, "--max-disparity", "0.5", "--state", "state.json"],
 ):
     sys.argv = ["fairbits", *command]
@@ -87,8 +88,9 @@ def test_audits_of_tables_say_the_same_with_torch_and_without(without_torch):
     assert any("Audit of the representation on 400 rows" in line for line in lines[6:])
 
 
-def test_decisions_are_certified_and_watched_without_torch(without_torch):
+def test_decisions_are_certified_watched_and_planned_without_torch(without_torch):
     table, lines = without_torch
     proved = certify(table.decision, sensitive_features=table.sex).total_variation
     assert any(f"rates of two groups differ by at most {at_most(proved, 4)}" in line for line in lines)
     assert any(line.startswith("Proved (1 batch, 400 rows)") for line in lines)
+    assert any(line.startswith("224 rows to train, 96 to certify and 80 to test.") for line in lines)

@@ -21,6 +21,7 @@ from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
 from fairbits.certificate.deviations import hoeffding_deviation
+from fairbits.certificate.limits_of_rates import proportion_limits
 from fairbits.errors import InputError
 
 QUICK_ROWS = 20_000  # with these rows the quick probes take seconds
@@ -235,15 +236,15 @@ def _wilson(k: float, n: int, confidence: float) -> tuple[float, float]:
 def score_intervals(probabilities: np.ndarray, labels: np.ndarray, confidence: float) -> dict[str, tuple[float, float]]:
     """Return two-sided confidence intervals of the accuracy and the AUC of predicted probabilities (n, classes).
 
-    Labels (n,) are numbers of the true classes. Wilson's interval for the accuracy; for the AUC that of `auc_interval`,
-    which is left out if a class has no rows.
+    Labels (n,) are numbers of the true classes. The accuracy has an exact interval (Clopper and Pearson); the AUC that
+    of `auc_interval`, which is left out if a class has no rows.
 
     >>> found = score_intervals(np.array([[0.8, 0.2]] * 50 + [[0.3, 0.7]] * 50), np.arange(100) // 50, 0.95)
     >>> {name: (round(low, 3), round(high, 3)) for name, (low, high) in found.items()}
-    {'accuracy': (0.963, 1.0), 'auc': (0.945, 1.0)}
+    {'accuracy': (0.964, 1.0), 'auc': (0.945, 1.0)}
     """
     right = int(np.sum(probabilities.argmax(1) == labels))
-    found = {"accuracy": _wilson(right, len(labels), confidence)}
+    found = {"accuracy": proportion_limits(right, len(labels), (1 - confidence) / 2)}
     if (np.bincount(labels, minlength=probabilities.shape[1]) > 0).all():
         found["auc"] = auc_interval(one_vs_rest(probabilities), labels, confidence)
     return found

@@ -11,8 +11,6 @@ from fairbits.encoding import GroupEncoder
 from fairbits.encoding.group_encoder import sensitive_columns
 from fairbits.errors import InputError
 
-RATES = {"selected": None, "true_positive": True, "false_positive": False}  # among which labels
-
 
 def group_rates(
     decision: Any,
@@ -20,48 +18,71 @@ def group_rates(
     sensitive_features: Any,
     y: Any = None,
     positive: Any = None,
+    reference: Any = None,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
     """Return how often every group is selected, with exact intervals (Clopper and Pearson), each on its own.
 
     One row for each group of each sensitive column, of each pair of columns, and of the crossing of all. With labels,
-    also the rates of true and of false positives. Columns: `column`, `group`, `rows`; for each rate `of` (how many
-    people it is about), the rate itself, `_low` and `_high`.
+    also the base rate (how many have the favourable label), the rates of true and of false positives, and the accuracy.
+    Columns: `column`, `group`, `rows`; for each rate `of` (how many people it is about), the rate itself, `_low` and
+    `_high`; `ratio`, of the selection rate to that of the `reference` group, whose limits divide exact limits of the
+    two rates: groups are independent, so each of these has the square root of the confidence.
 
     Parameters
     ----------
     decision : (n,) of two values
     y : (n,) labels, of the same two values
     positive : the favourable value; True, 1, or the last of two in sorted order by default
+    reference : the group that others are compared with, by name; in a column without it, the largest
     confidence : of each interval
 
     Examples
     --------
     >>> found = group_rates([1, 1, 0, 1, 0, 0], sensitive_features=list("aaabbb"))
-    >>> found[["group", "rows", "selected", "selected_low", "selected_high"]].round(2)
-      group  rows  selected  selected_low  selected_high
-    0     a     3      0.67          0.09           0.99
-    1     b     3      0.33          0.01           0.91
+    >>> found[["group", "rows", "selected", "selected_low", "selected_high", "ratio"]].round(2)
+      group  rows  selected  selected_low  selected_high  ratio
+    0     a     3      0.67          0.09           0.99    1.0
+    1     b     3      0.33          0.01           0.91    0.5
     """
     selected = _chosen(decision, positive, "decision", y)
     label = None if y is None else _chosen(y, positive, "y", decision)
     columns = sensitive_columns(sensitive_features, n_rows=len(selected))
-    found = []
+    found, everyone = [], np.ones(len(selected), dtype=bool)
+    kinds = {"selected": (everyone, selected)}  # among whom, and what happened
+    if label is not None:
+        kinds["base"] = everyone, label
+        kinds |= {"true_positive": (label, selected), "false_positive": (~label, selected)}
+        kinds["accuracy"] = everyone, selected == label
     for names in (names for n in sorted({1, min(2, len(columns)), len(columns)}) for names in combinations(columns, n)):
         own_columns = {name: columns[name] for name in names}
         encoder = GroupEncoder(min_group_size=1).fit(own_columns, n_rows=len(selected))
         groups = encoder.transform(own_columns)[:, 0]
+        own_rates = []
         for number, group in enumerate(encoder.names_[0]):
             own = groups == number
             row: dict[str, Any] = {"column": encoder.titles_[0], "group": group, "rows": int(own.sum())}
-            for rate, among in RATES.items():
-                if among is None or label is not None:
-                    members = own if among is None else own & (label == among)
-                    n, k = int(members.sum()), int((members & selected).sum())
-                    low, high = proportion_limits(k, n, (1 - confidence) / 2)
-                    row |= {f"{rate}_of": n, rate: k / n if n else np.nan, f"{rate}_low": low, f"{rate}_high": high}
-            found.append(row)
+            for name, (among, event) in kinds.items():
+                n, k = int((own & among).sum()), int((own & among & event).sum())
+                low, high = proportion_limits(k, n, (1 - confidence) / 2)
+                row |= {f"{name}_of": n, name: k / n if n else np.nan, f"{name}_low": low, f"{name}_high": high}
+            own_rates.append(row)
+        found += _with_ratios(own_rates, reference, confidence)
     return pd.DataFrame(found)
+
+
+def _with_ratios(rates: list[dict[str, Any]], reference: Any, confidence: float) -> list[dict[str, Any]]:
+    """Add the ratio of the selection rates of a column's groups to that of the reference group."""
+    named = (rate for rate in rates if rate["group"] == str(reference))
+    base = next(named, max(rates, key=lambda rate: rate["rows"]))
+    counts = ((round(rate["selected"] * rate["rows"]), rate["rows"]) for rate in rates)
+    ends = [proportion_limits(k, n, (1 - confidence**0.5) / 2) for k, n in counts]
+    least, most = ends[rates.index(base)]
+    for rate, (low, high) in zip(rates, ends, strict=True):
+        shown = rate["selected"] / base["selected"] if base["selected"] else np.nan
+        ratio = (1.0, 1.0, 1.0) if rate is base else (shown, low / most, high / least if least else np.inf)
+        rate |= dict(zip(("ratio", "ratio_low", "ratio_high"), ratio, strict=True), reference=rate is base)
+    return rates
 
 
 def selection_ratio(
@@ -82,9 +103,12 @@ def selection_ratio(
     return min(shown for shown, _ in found), min(bound for _, bound in found)
 
 
-def smallest_ratio(rates: pd.DataFrame) -> tuple[float, float]:
-    """Return the smallest ratio of the selection rates of `group_rates` of one column, and its lower bound."""
-    pairs = list(permutations(rates.itertuples(), 2))
+def smallest_ratio(rates: pd.DataFrame, reference: str | None = None) -> tuple[float, float]:
+    """Return the smallest ratio of the selection rates of `group_rates` of one column, and its lower bound.
+
+    With a `reference` group, of the others' rates to that of this group.
+    """
+    pairs = [pair for pair in permutations(rates.itertuples(), 2) if reference in (None, pair[1].group)]
     if not pairs:
         raise InputError("There is only one group.", remedy="Pass rows of at least two.")
     shown = [one.selected / other.selected if other.selected else 1.0 for one, other in pairs]

@@ -24,6 +24,7 @@ def audit(
         str | None,
         Option(help="Columns to audit, or patterns such as 'bit*', comma-separated.", show_default="all others"),
     ] = None,
+    crossed: terminal.Crossed = False,
     person: terminal.Person = None,
     drop: terminal.Drop = None,
     full: Annotated[
@@ -36,14 +37,14 @@ def audit(
     as_json: terminal.AsJson = False,
 ) -> None:
     """Audit any table of scores, decisions or features, or a model."""
-    from fairbits.report.wording import adversaries
+    from fairbits.report.wording import adversaries, rate_lines
     from fairbits.tables.table_file import TableFile, check_place
 
     protected = terminal.names(sensitive)
     if model is None and not protected:
         raise InputError("Name the sensitive columns with --sensitive.")
-    if model is not None and (columns or drop):
-        raise InputError("--columns and --drop are for tables; a model knows which columns it reads.")
+    if model is not None and (columns or drop or crossed):
+        raise InputError("--columns, --drop and --crossed are for tables; a model knows its columns and groups.")
     with file_errors(file):
         if output is not None:
             check_place(output)
@@ -58,14 +59,15 @@ def audit(
         if model is None:
             from fairbits.workflow.table_audit import audit_table
 
-            options |= {"columns": terminal.names(columns), "drop": terminal.names(drop)}
-            audits, notes = audit_table(table, protected, **options)
+            options |= {"columns": terminal.names(columns), "drop": terminal.names(drop), "crossed": crossed}
+            (audits, notes), rates = audit_table(table, protected, **options), None
         else:
             from fairbits.workflow.table_checks import audit_model
 
             fitted.check_sensitive(protected)
-            audits, notes = audit_model(fitted, table, **options)
-    record = json.dumps({"audits": [one.to_dict() for one in audits], "notes": notes}, indent=1, default=str)
+            audits, notes, rates = audit_model(fitted, table, **options)
+    found = {"audits": [one.to_dict() for one in audits], "rates": rates, "notes": notes}
+    record = json.dumps(found, indent=1, default=str)
     if output is not None:
         with file_errors(output):
             replace_file(output, record + "\n")
@@ -74,4 +76,5 @@ def audit(
         return
     for one in audits:
         print(*adversaries({"audit": one.to_dict()}), "", one, "", sep="\n")
-    print(*notes, *([f"Written to {output}."] if output is not None else []), sep="\n")
+    rows = [*rate_lines(rates), ""] if rates else []
+    print(*rows, *notes, *([f"Written to {output}."] if output is not None else []), sep="\n")

@@ -30,6 +30,8 @@ def certify(
     decision: Annotated[str | None, Option(help="Certify this column of TABLE: anybody's decisions.")] = None,
     positive: Annotated[str | None, Option(help="The favourable decision.", show_default="last of two")] = None,
     levels: terminal.Levels = None,
+    crossed: terminal.Crossed = False,
+    reference: terminal.Reference = None,
     label: Annotated[str | None, Option(help="Column of the labels: certify within each, too.")] = None,
     person: terminal.Person = None,
     beside: Annotated[
@@ -52,12 +54,13 @@ def certify(
         if table is not None:
             raise InputError("With --decision, name the table alone: fairbits certify TABLE --decision COLUMN.")
         asked = {"label": label, "person": terminal.names(person), "positive": positive, "confidence": confidence}
+        asked |= {"crossed": crossed, "reference": reference}
         _certify_decisions(model, read, decision, terminal.names(sensitive), levels, asked, as_json)
         return
     if table is None:
         raise InputError("Name a model and a table, or a table and its --decision.")
-    if positive or levels:
-        raise InputError("--positive and --levels are for --decision.")
+    if positive or levels or crossed or reference:
+        raise InputError("--positive, --levels, --crossed and --reference are for --decision.")
     from fairbits.tables.fitted_model import open_model
     from fairbits.workflow.table_checks import CONTRADICTED, NOT_FRESH, recertify
 

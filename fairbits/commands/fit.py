@@ -2,8 +2,11 @@
 
 import json
 import os
+import secrets
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
@@ -17,14 +20,17 @@ from fairbits.workflow.option_words import WORDS
 
 if TYPE_CHECKING:
     from fairbits.tables.table_file import ReadTable
+    from fairbits.tables.task import Task
 
 
-class Promised(StrEnum):
-    """What of a model must keep the limits; of a hard code, "both" is the code."""
+class Purpose(StrEnum):
+    """What a model is for, and so what of it must keep the limits."""
 
-    code = "code"
-    decision = "class"
-    both = "both"
+    decisions = "decisions"
+    codes = "codes"
+
+
+PROMISES = {Purpose.decisions: "class", Purpose.codes: "code"}
 
 
 def fit(
@@ -33,6 +39,15 @@ def fit(
     ],
     label: Annotated[str | None, Option(help="Column to predict.")] = None,
     sensitive: terminal.Sensitive = None,
+    purpose: Annotated[
+        Purpose | None,
+        Option(
+            "--for",
+            help="What must keep the limits: the decisions of the model, or codes to share, and all that is made "
+            "from them.",
+            show_default="decisions; with --encode-sensitive or --gamma, codes",
+        ),
+    ] = None,
     output: Annotated[Path, Option("--output", "-o", help="Folder to write.")] = Path("fairbits-model"),
     max_disparity: Annotated[
         float | None,
@@ -45,13 +60,6 @@ def fit(
     odds_label: Annotated[
         str | None,
         Option(help="The only label of --max-odds-disparity: the favourable one for equal opportunity."),
-    ] = None,
-    promise: Annotated[
-        Promised | None,
-        Option(
-            help="What must keep the limits: the code, and all that is made from it, or the predicted class alone.",
-            show_default="code",
-        ),
     ] = None,
     gamma: Annotated[
         float | None,
@@ -68,9 +76,23 @@ def fit(
     code_size: Annotated[
         int | None, Option(min=1, max=16, help="Bits per row.", show_default="4, with --gamma 12")
     ] = None,
+    favourable: Annotated[
+        str | None,
+        Option(help="The class to wish for, of which rates are shown.", show_default="the last in sorted order"),
+    ] = None,
+    owner: Annotated[str | None, Option(help="Who answers for the model, for the report and the card.")] = None,
+    intended: Annotated[str | None, Option("--purpose", help="What it is for, in a sentence.")] = None,
+    approved_by: Annotated[str | None, Option(help="Who approved it.")] = None,
+    seed: Annotated[
+        int | None, Option(min=0, max=2**31 - 1, help="Of the split and the training.", show_default="random")
+    ] = None,
     person: terminal.Person = None,
     drop: terminal.Drop = None,
-    bins: Annotated[int, Option(min=2, help="Groups for a sensitive column of numbers.")] = 4,
+    bins: terminal.Bins = 4,
+    crossed: terminal.Crossed = False,
+    merge_small: terminal.MergeSmall = None,
+    reference: terminal.Reference = None,
+    calibration_share: terminal.CalibrationShare = 0.24,
     confidence: terminal.Confidence = 0.95,
     epochs: Annotated[
         int | None,
@@ -82,35 +104,48 @@ def fit(
     encoding: terminal.Encoding = None,
     as_json: terminal.AsJson = False,
 ) -> None:
-    """Fit a model that turns rows into a few bits and hides sensitive columns, and certify it.
+    """Fit a model whose decisions, or codes to share, differ little between groups, and certify it.
 
-    Exit code 3: no model could be certified, and the safest one was written.
+    Exit code 3: no model could be certified, and the safest one was written. Exit code 5: the certified model is no
+    better than one class for everybody.
     """
-    import torch
+    from fairbits.workflow.decision_checks import check_reference
+    from fairbits.workflow.planning import check_limits
+
+    asked: dict[str, Any] = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
+    asked["max_odds_disparity"] = max_odds_disparity
+    if all(value is None for value in asked.values()):
+        asked["max_disparity"] = 0.1
+    settings: dict[str, Any] = {"code_size": code_size, "max_epochs": epochs, "encode_sensitive": encode_sensitive}
+    if purpose is None:
+        purpose = Purpose.codes if encode_sensitive or gamma is not None else Purpose.decisions
+    promise = None if gamma is not None and purpose == Purpose.codes else PROMISES[purpose]
+    settings |= {"odds_label": odds_label, "promise": promise, "favourable": favourable, "reference": reference}
+    settings["confidence"] = confidence
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    with file_errors(output):
+        _check_place(output)
+    with terminal.waiting("reading the table"):
+        read: dict[str, Any] = {"separator": separator, "encoding": encoding}
+        columns: dict[str, Any] = {"drop": terminal.names(drop), "person": terminal.names(person)}
+        columns |= {"n_bins": bins, "crossed": crossed, "merge_small": merge_small}
+        columns |= {"calibration_share": calibration_share, "seed": seed}
+        task = read_task(table, label, terminal.names(sensitive), read, columns)
+        check_reference(reference, task.s)
+        if gamma is None:
+            check_limits(task, SimpleNamespace(**asked, **settings))
+    import torch  # takes seconds: what is impossible has been refused by now
 
     from fairbits.modelfile import save
     from fairbits.modelfile.manifest import write_record
+    from fairbits.report.model_card import model_card
     from fairbits.report.page import write_report
-    from fairbits.report.wording import model_card, summary
-    from fairbits.tables.task import make_task
-    from fairbits.workflow.fit_task import FitOptions, fit_record, fit_task
+    from fairbits.report.wording import summary
+    from fairbits.workflow.fit_records import attempt_number, fit_record
+    from fairbits.workflow.fit_task import FitOptions, fit_task
 
-    asked = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
-    asked["max_odds_disparity"] = max_odds_disparity
-    limits = asked if any(value is not None for value in asked.values()) else {"max_disparity": 0.1}
-    settings: dict[str, Any] = {"code_size": code_size, "max_epochs": epochs, "encode_sensitive": encode_sensitive}
-    settings |= {"odds_label": odds_label, "promise": None if promise is None else str(promise)}
-    options = FitOptions(**limits, **settings, confidence=confidence)
-    with file_errors(output):
-        _check_place(output)
+    options = FitOptions(**asked, **settings)
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
-    with terminal.waiting("reading the table"):
-        read, label, columns = _read(table, label, terminal.names(sensitive), separator, encoding)
-        task = make_task(
-            read.frame, label, columns, drop=terminal.names(drop), n_bins=bins, person=terminal.names(person)
-        )
-        task.notes[:0] = read.notes
-        del read  # it may be large
     console = Console(stderr=as_json, highlight=False, markup=False)
     console.print(f"{len(task.y):,} rows, {task.X.shape[1]} columns to predict {task.label} from.")
     with terminal.advancing() as show:
@@ -118,11 +153,13 @@ def fit(
         def on_step(place: int, count: int, name: str, share: float) -> None:
             show(place + share, count, f"step {place + 1} of {count}, {WORDS['steps'][name]}")
 
-        fitted = fit_task(task, options, on_step)
+        fitted = fit_task(task, options, on_step, seed=seed)
     record = fit_record(fitted, task, Path(table).name)
+    record |= {"seed": seed, "table_hash": task.table_hash, "attempt": attempt_number(output, task.table_hash)}
+    record["filed"] = {"owner": owner, "purpose": intended, "approved_by": approved_by}
     with file_errors(output):
         output.mkdir(parents=True, exist_ok=True)
-        save(fitted.model, output / "model")
+        save(fitted.released, output / "model")
         record = write_record(output, record)
         replace_file(output / "model_card.md", model_card(record))
         try:
@@ -132,9 +169,12 @@ def fit(
     if as_json:
         print(json.dumps(record))
     else:
-        console.print(f"{summary(record)}\n\nWritten to {output}: model, audit.json, model_card.md{page}")
-    if not fitted.certified:
-        raise SystemExit(terminal.NOT_CERTIFIED)
+        for line in f"{summary(record)}\n\nWritten to {output}: model, audit.json, model_card.md{page}".splitlines():
+            console.print(line, soft_wrap=line.startswith("  "))  # rows of a table stay whole
+    if code := {"not certified": terminal.NOT_CERTIFIED, "certified but not useful": terminal.NOT_USEFUL}.get(
+        record["verdict"]
+    ):
+        raise SystemExit(code)
 
 
 def _check_place(output: Path) -> None:
@@ -146,6 +186,22 @@ def _check_place(output: Path) -> None:
     nearest = next(folder for folder in (output, *output.absolute().parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise InputError(f"No folder can be made in {nearest}; name another one with -o.")
+
+
+def read_task(
+    table: str, label: str | None, sensitive: list[str], read: dict[str, Any], columns: dict[str, Any]
+) -> "Task":
+    """Return the task of a table; `read` says how to read it, `columns` what becomes of its columns."""
+    import pandas as pd
+
+    from fairbits.encoding.recognition import table_fingerprint
+    from fairbits.tables.task import make_task
+
+    found, label, sensitive = _read(table, label, sensitive, **read)
+    task = make_task(found.frame, label, sensitive, **columns)
+    task.notes[:0] = found.notes
+    known_by = table_fingerprint(pd.util.hash_pandas_object(found.frame, index=False).to_numpy())
+    return replace(task, table_hash=known_by)
 
 
 def _read(

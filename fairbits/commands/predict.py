@@ -42,7 +42,7 @@ def predict(
 ) -> None:
     """Predict the class of every row from its code alone, so that the certificate covers it.
 
-    Of a model of `fairbits fit --promise class`, the class is written without its probabilities: it alone is certified.
+    Of a model of `fairbits fit --for decisions`, the class is written without its probabilities: it alone is certified.
     A random code uses the ledger of `fairbits transform`; pass --reuse to predict from codes that you have released.
     """
     import numpy as np
@@ -53,8 +53,7 @@ def predict(
     with file_errors(output):
         files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
         if files.model.decides:  # the probabilities are not certified
-            files.write_decisions(safe_cells, **drawing, expected=expected)
-            files.tell("decisions", None, as_json)
+            files.tell("decisions", files.write_decisions(safe_cells, **drawing, expected=expected), as_json)
             return
         method, released = files.model.method, None
         columns = [f"probability_{name}" for name in method.classes_]

@@ -20,7 +20,8 @@ from typer.core import TyperGroup
 from fairbits.errors import InputError, InputWarning
 from fairbits.workflow.option_words import worded
 
-BAD_INPUT, NOT_CERTIFIED, CONTRADICTED, BUG, INTERRUPTED, BROKEN_PIPE = 1, 3, 4, 70, 130, 141  # 2 is typer's
+BAD_INPUT, NOT_CERTIFIED, CONTRADICTED, NOT_USEFUL = 1, 3, 4, 5  # 2 is typer's
+BUG, INTERRUPTED, BROKEN_PIPE = 70, 130, 141
 IN_NOTES = ("BinnedSensitiveFeaturesWarning",)  # the commands print these as notes
 ShippedTable = StrEnum("ShippedTable", ["compas", "adult", "bank"])
 
@@ -73,6 +74,22 @@ Sensitive = Annotated[str | None, Option(help="Sensitive columns, comma-separate
 Drop = Annotated[str | None, Option(help="Columns to leave out, comma-separated.")]
 Person = Annotated[
     str | None, Option(help="Columns that say whose row it is, comma-separated, if people have several rows.")
+]
+Bins = Annotated[int, Option(min=2, help="Groups for a sensitive column of numbers.")]
+Crossed = Annotated[
+    bool,
+    Option(
+        "--crossed/--each",
+        help="Several sensitive columns: take their combinations as the groups, or each column on its own.",
+    ),
+]
+MergeSmall = Annotated[
+    int | None,
+    Option(min=2, help="Pool groups with fewer training rows than this as '(other)'.", show_default="17"),
+]
+CalibrationShare = Annotated[float, Option(help="Share of the rows that certify; a fifth tests, the others train.")]
+Reference = Annotated[
+    str | None, Option(help="Group to whose rate those of others are compared.", show_default="any two groups")
 ]
 Confidence = Annotated[float, Option(min=0.5, max=0.9999, help="Confidence level.")]
 Levels = Annotated[str | None, Option(help="The decision column has scores, released in levels cut here.")]

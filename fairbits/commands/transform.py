@@ -69,7 +69,7 @@ def transform(
     covers one per person, and a ledger records who has one. Back it up with the model. With --person or --ledger, the
     codes of any model are recorded, so that a second model's release of the same people is noticed.
 
-    Of a model of `fairbits fit --promise class`, the class alone is certified: it is written in place of a code.
+    Of a model of `fairbits fit --for decisions`, the class alone is certified: it is written in place of a code.
     """
     import pandas as pd
 
@@ -77,7 +77,7 @@ def transform(
         files, released = Files(model, table, output, names(keep), separator=separator, encoding=encoding), None
         drawing = {"person": person, "reuse": reuse, "again": again, "ledger": ledger, "accept_loss": accept_loss}
         if files.model.decides:
-            files.write_decisions(safe_cells, **drawing, leading_zeros=leading_zeros)
+            released = files.write_decisions(safe_cells, **drawing, leading_zeros=leading_zeros)
         else:
             files.model.need_code()
             files.check_free(bits := list(files.model.method.get_feature_names_out()))
@@ -154,15 +154,21 @@ class Files:
             remedy = "This model gives a person the same code every time: leave it out."
             raise InputError(f"{which} for random codes.", remedy=remedy)
 
-    def write_decisions(self, safe_cells: bool, **options: Any) -> None:
-        """Write the class of every row: of this model, it alone is certified."""
+    def write_decisions(self, safe_cells: bool, **options: Any) -> "Released | None":
+        """Write the class of every row: of this model, it alone is certified. --person and --ledger count people."""
         import numpy as np
         import pandas as pd
 
-        self._refuse_drawing([name for name, value in options.items() if value])
         self.check_free(["prediction"])
-        found = [self.model.method.predict(X) for X, _ in self.encoded("deciding")]
-        self.write(pd.DataFrame({"prediction": np.concatenate(found)}), None, safe_cells)
+        method, released = self.model.method, None
+        if self.model.is_hard and (options["person"] or options["ledger"]):
+            codes, released = self.codes(**options)
+            found = method.classes_[method.decode(codes).argmax(1)]
+        else:
+            self._refuse_drawing([name for name, value in options.items() if value])
+            found = np.concatenate([method.predict(X) for X, _ in self.encoded("deciding")])
+        self.write(pd.DataFrame({"prediction": found}), released, safe_cells)
+        return released
 
     def write(self, made: "pd.DataFrame", released: "Released | None", safe_cells: bool = False) -> None:
         """Write what was made of the rows beside the columns to keep; codes that were drawn count as released."""
@@ -212,7 +218,7 @@ class Files:
             certified = self.model.limit is not None and not refused
             record["covered"] = certified and (released is None or released.covered)
             said = {"computed": True, "covered": record["covered"], "decided": self.model.decides, "refused": refused}
-            said |= {**counted, "uncounted": not self.counted, "count": not self.counted and not self.model.decides}
+            said |= {**counted, "uncounted": not self.counted, "count": not self.counted}
             said |= {"kept": self.keep}
         elif released is None:
             record["covered"] = False

@@ -39,6 +39,7 @@ def watch(
     sensitive: terminal.Sensitive = None,
     decision: Annotated[str | None, Option(help="Watch this column of the tables: anybody's decisions.")] = None,
     levels: terminal.Levels = None,
+    crossed: terminal.Crossed = False,
     person: terminal.Person = None,
     picture: Annotated[Path | None, Option(help="SVG or PNG file for the bounds over time.")] = None,
     separator: terminal.Separator = None,
@@ -52,9 +53,9 @@ def watch(
     if picture and picture.suffix.lower() not in (".svg", ".png"):
         raise InputError("must end in .svg or .png.", argument="picture", value=picture)
     read = {"separator": separator, "encoding": encoding}
-    model, tables, about, add = _what(paths, decision, terminal.names(sensitive))
-    if levels and model is not None:
-        raise InputError("--levels is for --decision.")
+    model, tables, about, add = _what(paths, decision, terminal.names(sensitive), crossed)
+    if model is not None and (levels or crossed):
+        raise InputError("--levels and --crossed are for --decision.")
     busy, lock = f"Another process is adding tables to {state}.", state.with_name(f".{state.name}.lock")
     with file_errors(state), locked(lock, busy, "Try again when it has finished."):
         monitor = _opened(state, model, max_disparity, confidence, terminal.cuts(levels), about)
@@ -67,14 +68,16 @@ def watch(
         raise SystemExit(terminal.CONTRADICTED)
 
 
-def _what(paths: list[Path], decision: str | None, names: list[str]) -> tuple[Any, list[Path], str, Callable]:
+def _what(
+    paths: list[Path], decision: str | None, names: list[str], crossed: bool
+) -> tuple[Any, list[Path], str, Callable]:
     """Return the model, if there is one, the tables, a name of what is watched, and what adds a table."""
     from fairbits.workflow import stream_checks as checks
 
     if decision is not None:
         if not names:
             raise InputError("Name the sensitive columns with --sensitive.")
-        add = partial(checks.add_decisions, decision=decision, sensitive=names)
+        add = partial(checks.add_decisions, decision=decision, sensitive=names, crossed=crossed)
         return None, paths, f"{decision} by {', '.join(names)}", add
     from fairbits.modelfile.manifest import MANIFEST
     from fairbits.tables.fitted_model import open_model

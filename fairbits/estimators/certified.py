@@ -33,6 +33,7 @@ from fairbits.settings import check_settings, setting
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0)  # of the limit to prove
+BEYOND = (1.25, 1.5, 2.0, 3.0)  # times the limit: a class differs less between the groups than its code does
 FEW, TIGHT = 4, 4  # words of further linear codes, and for how many of the tightest limits: every word costs proof
 SAMPLES = 5  # of the training rows, to order the models
 SMALLEST = 1e-12  # probability in the log-loss
@@ -78,8 +79,9 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     candidates_ : all models of the path, from the safest on; set even if none passes
     passed_ : those of them that passed: the same guarantee holds for each, and for all together. `save` keeps the
         chosen one alone, without `candidates_` and `passed_`: save others by themselves
-    path_ : frame of the models that were tested, in order: limit, gamma or candidate, bounds of code and class, whether
-        it passed, and of those that did the loss (log-loss in bits plus half the error rate), or the accuracy
+    path_ : frame of all models, in order: limit, gamma or candidate, bounds of code and class and what the calibration
+        rows show, whether it and all before it passed, and the loss (log-loss in bits plus half the error rate) or the
+        accuracy on these rows. The guarantee is for those that passed; bounds of later ones hold one by one only
 
     Examples
     --------
@@ -231,8 +233,10 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             within = self.max_odds_disparity if method.condition_on_label else None
             limit = within or self.max_disparity or self.max_odds_disparity or self.max_information or 0.0
             values = [share * limit for share in SHARES]
+            if self.promise == "class":
+                values = [*values, *(min(share * limit, 1.0) for share in BEYOND), 1.0]
         models = [clone(method).set_params(**{name: value}) for value in values]
-        if self.path is None and isinstance(method, LinearCodeClassifier):
+        if self.path is None and self.promise != "class" and isinstance(method, LinearCodeClassifier):
             models += [clone(model).set_params(max_words=min(FEW, method.max_words)) for model in models[:TIGHT]]
         return models
 
@@ -249,26 +253,26 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         return [models[i] for i in np.argsort(np.mean(excess, 1), kind="stable")]
 
     def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any, person: Any = None) -> Any:
-        """Certify in order up to the first failure and return the best that passed."""
-        rows, passed, name = [], [], method_path(models[0])
+        """Certify in order and return the best of those before the first failure."""
+        rows, failed, name = [], None, method_path(models[0])
         score = "accuracy" if self._promise(models[0]).of == "class" else "loss"
         for model in models:
             claims = self._claims(model, X, s, y, person=person)
             worst = max(claims, key=lambda claim: claim.excess)
             bounds = {f"{c.of}_{c.kind}": c.bound for c in claims}
-            rows.append({name: getattr(model, name), **bounds, "passed": worst.excess <= 0, score: np.nan})
-            if worst.excess > 0:
-                break
-            rows[-1][score] = accuracy = float((model.predict(X) == y).mean())
+            shown = {f"shown_{c.of}_{c.kind}": c.estimate for c in claims}
+            if failed is None and worst.excess > 0:
+                failed = worst
+            accuracy = float((model.predict(X) == y).mean())
+            rows.append({name: getattr(model, name), **bounds, **shown, "passed": failed is None, score: accuracy})
             if score == "loss":
                 own = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
                 rows[-1][score] = MISTAKE * (1 - accuracy) - float(np.log2(np.maximum(own, SMALLEST)).mean())
-            passed.append(model)
         self.path_ = pd.DataFrame(rows)
-        if not passed:
-            raise NotCertifiedError(worst, self.confidence)
-        scores = self.path_[score][: len(passed)]
-        return passed[int(scores.argmax() if score == "accuracy" else scores.argmin())]
+        scores = self.path_[score][self.path_.passed]
+        if failed is not None and scores.empty:
+            raise NotCertifiedError(failed, self.confidence)
+        return models[int(scores.argmax() if score == "accuracy" else scores.argmin())]
 
     def _claims(
         self, model: Any, X: Any, s: Any, y: Any = None, theorem: str = "shortest", person: Any = None

@@ -40,8 +40,10 @@ class Claim(NamedTuple):
 class NotCertifiedError(InputError):
     """The calibration rows prove the limit for no model of the path.
 
-    `limit` and `bound` are those of the safest model, `estimate` is what the rows show, `rows_needed` about how many
-    calibration rows would prove the limit (None where more rows would not help).
+    `limit` and `bound` are those of the safest model, `estimate` is what the rows show; the slack is the difference of
+    the last two. `rows_needed` are about the calibration rows whose slack is the limit, if the slack is above it; or
+    those whose slack and the estimate together are the limit, if the estimate is above the slack. Else it is None: a
+    smaller estimate is noise in part, and says little about how many rows would do.
     """
 
     def __init__(self, claim: Claim, confidence: float):
@@ -49,11 +51,13 @@ class NotCertifiedError(InputError):
         self.limit, self.bound, self.estimate = claim.limit, claim.bound, claim.estimate
         self.rows_needed: int | None = None
         quantity, power = QUANTITIES[claim.kind]
-        remedy = "Add safer models to the path, or raise the limit."
-        if claim.estimate < claim.limit:
-            shrink = (claim.bound - claim.estimate) / (claim.limit - claim.estimate)
-            self.rows_needed = math.ceil(claim.rows * shrink**power)
-            remedy = f"About {self.rows_needed:,} calibration rows would be needed."
+        remedy, slack = "Try a larger limit, safer models or more calibration rows.", claim.bound - claim.estimate
+        if slack > claim.limit:
+            self.rows_needed = math.ceil(claim.rows * (slack / claim.limit) ** (1 if claim.of == "class" else power))
+            remedy = f"At least about {self.rows_needed:,} calibration rows are needed, even if there is no {quantity}."
+        elif slack < claim.estimate < claim.limit:
+            self.rows_needed = math.ceil(claim.rows * (slack / (claim.limit - claim.estimate)) ** power)
+            remedy = f"About {self.rows_needed:,} calibration rows are needed if the measured {quantity} is true."
         super().__init__(
             f"No model could be certified to a {quantity} of at most {claim.limit:g} at {percent(confidence)} "
             f"confidence: the {claim.of} of the safest one has a measured {quantity} of {claim.estimate:.4f}, but "

@@ -1,24 +1,22 @@
 "use strict";
 // Draw every chart into its place; a chart that fails says so and leaves its table.
-for (const spec of document.querySelectorAll("script.spec")) {
+const folds = [...document.querySelectorAll("details.fold")];
+const drawn = [...document.querySelectorAll("script.spec")].map((spec) => {
   const place = document.getElementById(spec.dataset.chart);
   const options = { renderer: "svg", actions: false, tooltip: { disableDefaultStyle: true } };
-  vegaEmbed(place, JSON.parse(spec.textContent), options).catch((error) => {
+  return vegaEmbed(place, JSON.parse(spec.textContent), options).catch((error) => {
     place.textContent = "This chart cannot be drawn here; its numbers are in the table below.";
     console.error(error);
   });
-}
-// Show the numbers of the model that the slider points to.
-const slider = document.getElementById("place");
-if (slider) {
-  const texts = JSON.parse(document.getElementById("places").textContent);
-  const show = () => {
-    document.getElementById("picked").textContent = texts[slider.value];
-    slider.setAttribute("aria-valuetext", texts[slider.value]);
-  };
-  slider.addEventListener("input", show);
-  show();
-}
+});
+// A closed fold has no width to draw in: close it after drawing, and fit its charts to the page when it opens.
+(async () => {
+  for (const chart of drawn) await chart;
+  for (const fold of folds) {
+    fold.open = false;
+    fold.addEventListener("toggle", () => dispatchEvent(new Event("resize")));
+  }
+})();
 // On paper nothing can be opened, so print every table.
 let opened = [];
 addEventListener("beforeprint", () => {

@@ -7,7 +7,7 @@ to 1 to both backgrounds; a test computes it.
 import io
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ SQUARE = "M-.9,-.9H.9V.9H-.9Z"
 RIGHTWARD, LEFTWARD = "M-.9,-1.1L1.1,0L-.9,1.1Z", "M.9,-1.1L-1.1,0L.9,1.1Z"
 CROSS = "M-1,-.35H-.35V-1H.35V-.35H1V.35H.35V1H-.35V.35H-1Z"
 LOOK = json.loads((Path(__file__).parent / "look.json").read_text(encoding="utf-8"))
+ROW = 28  # pixels of a row of attacks
 NUMBER_ROOM = 0.25  # of the attacks' axis: the width of a number beside its mark on a narrow screen
 
 
@@ -67,82 +68,76 @@ def _tooltip(*fields: Field) -> list[alt.Tooltip]:
     ]
 
 
-def _specification(height: int, *layers: Any, params: Iterable[Any] = ()) -> Spec:
+def _specification(height: int, *layers: Any) -> Spec:
     """Return layers as Vega-Lite that fills the width of its place and takes the colours of the page."""
-    return alt.layer(*layers).add_params(*params).properties(**LOOK, height=height).to_dict(format="vega-lite")
+    return alt.layer(*layers).properties(**LOOK, height=height).to_dict(format="vega-lite")
 
 
 def tradeoff_marks(
     points: list[Row],
     front: list[Row],
-    fields: tuple[Field, ...],
+    fields: Sequence[Field],
     keys: tuple[Key, ...],
-    start: int,
+    axis: str,
     limit: float | None,
 ) -> Spec:
-    """Draw models by disparity and by the score that was picked, and ring the one that the slider points to.
+    """Draw models by bound and accuracy, each with a line to what the rows show and one for the accuracy's interval.
 
     The last of the keys is that of the front, a line.
     """
-    params = (
-        alt.param(name=name, value=value, bind=alt.BindDirect(element=f"#{name}", event="input"))
-        for name, value in (("place", start), ("shown", "accuracy"))
-    )
-    most = max([0.01, limit or 0, *(p["disparity"] for p in points)])
-    across = alt.Scale(domain=[-0.03 * most, 1.05 * most], nice=False)
-    base, best = (
-        _drawn(rows)
-        .transform_calculate(score="shown == 'AUC' ? datum.auc : datum.accuracy")
-        .encode(
-            x=alt.X("disparity:Q", title="disparity (← smaller is fairer)", scale=across),
-            y=alt.Y("score:Q", title=None, scale=alt.Scale(zero=False, padding=14)),
-        )
-        for rows in (points, front)
-    )
+    most = max([0.01, limit or 0, *(p["bound"] for p in points)])
+    x = alt.X("bound:Q", title=axis, scale=alt.Scale(domain=[-0.02 * most, 1.06 * most], nice=False))
+    y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(zero=False, padding=14))
     *kinds, line = keys
-    tips, marks = _tooltip(*fields), _by_key("kind", tuple(kinds))
+    colour, shape = _by_key("kind", tuple(kinds))
+    base, tips = _drawn(points).encode(x=x, y=y, color=colour), _tooltip(*fields)
+    lines = base.encode(opacity=alt.when("datum.faint").then(alt.value(0.3)).otherwise(alt.value(1)))
+    chosen = base.transform_filter("datum.chosen").encode(color=alt.value(TEXT))
     dashes = [int(length) for length in line.dash.split()]
-    ring = base.transform_filter("datum.place == place").mark_point(size=340, strokeWidth=2.5, opacity=1)
+    best = _drawn(front).mark_line(strokeWidth=2, color=line.colour, strokeDash=dashes, clip=True)
     layers = [
-        best.mark_line(strokeWidth=2, color=line.colour, strokeDash=dashes, clip=True).encode(order="disparity:Q"),
-        base.mark_point(filled=True, size=80, opacity=1).encode(*marks, tooltip=tips),
-        base.transform_filter("datum.chosen").mark_text(dy=-20, fontWeight="bold", text="chosen"),
-        ring.encode(color=alt.value(TEXT), tooltip=tips),
+        best.encode(x="bound:Q", y="accuracy:Q", order="bound:Q"),
+        lines.transform_filter("isValid(datum.shown)").mark_rule(strokeWidth=2).encode(x="shown:Q", x2="bound:Q"),
+        lines.transform_filter("isValid(datum.low)").mark_rule().encode(y="low:Q", y2="high:Q"),
+        base.mark_point(filled=True, size=70, opacity=1).encode(shape, tooltip=tips),
+        chosen.mark_point(size=260, strokeWidth=2.5, opacity=1).encode(tooltip=tips),
+        chosen.mark_text(align="right", dx=-12, dy=-16, fontWeight="bold", text="this model"),
     ]
     if limit:
-        at = _drawn([{"disparity": limit}]).encode(x="disparity:Q")
-        layers.append(at.mark_rule(strokeDash=[5, 4], color=TEXT, opacity=0.7))
-        words = at.mark_text(align="left", dx=5, baseline="top", text=f"limit {limit:g}")
+        at = _drawn([{"bound": limit}]).encode(x="bound:Q")
+        layers.append(at.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, color=TEXT))
+        words = at.mark_text(align="left", dx=5, baseline="top", fontWeight="bold", text=f"limit {limit:g}")
         layers.append(words.encode(y=alt.value(2)))
-    return _specification(380, *layers, params=params)
+    return _specification(380, *layers)
 
 
-def attack_intervals(rows: list[Row], ends: list[Row], guessing: float) -> Spec:
-    """Draw the attacks' intervals above one another, with guessing and the certificate as vertical lines."""
-    order = [*(end["row"] for end in ends[::-1]), *(row["row"] for row in rows)]
-    values = [guessing, *(end["value"] for end in ends), *(row[end] for row in rows for end in ("low", "high"))]
+def attack_intervals(rows: list[Row]) -> Spec:
+    """Draw the intervals of attacks and the proved ends above one another, with the chance level and the bound."""
+    values = [row[name] for row in rows for name in ("chance", "most", "value", "low", "high") if row.get(name)]
     low, high = min(values), max(values)
-    high = max(high, max(end["value"] for end in ends) + NUMBER_ROOM * (high - low))
-    room = 0.05 * (high - low) or 0.01
-    domain = alt.Scale(domain=[low - room, high + room], nice=False, zero=False)
+    room, number = 0.05 * (high - low) or 0.01, NUMBER_ROOM * (high - low)
+    domain = alt.Scale(domain=[low - room, high + number + room], nice=False, zero=False)
     x = alt.X("value:Q", title="balanced accuracy", scale=domain)
-    y = alt.Y("row:N", sort=order, title=None, axis=alt.Axis(labelLimit=170, grid=True))
+    y = alt.Y("row:N", sort=[row["row"] for row in rows], title=None, axis=alt.Axis(labelLimit=170, grid=True))
     kinds = alt.Color("released:N", scale=alt.Scale(domain=[True, False], range=[BLUE, GREY]), legend=None)
+    shapes = alt.Scale(domain=["at least", "at most"], range=[RIGHTWARD, LEFTWARD])
     value = ("value", "balanced accuracy", ".3f")
     tips = _tooltip(("row", "attack", ""), value, ("low", "interval from", ".3f"), ("high", "to", ".3f"))
-    probes = _drawn(rows).encode(y=y, color=kinds, tooltip=tips)
-    shapes = alt.Scale(domain=[end["row"] for end in ends], range=[RIGHTWARD, LEFTWARD])
+    every = _drawn(rows).encode(y=y)
+    probes = every.transform_filter("!datum.shown").encode(color=kinds, tooltip=tips)
     proof = _tooltip(("row", "proved", ""), ("shown", "balanced accuracy", ""))
-    proved = _drawn(ends).encode(x=x, y=y, tooltip=proof)
-    bounds = proved.mark_point(filled=True, size=100, opacity=1, color=ORANGE)
+    proved = every.transform_filter("isValid(datum.shown)").encode(x=x, tooltip=proof)
+    across: dict[str, Any] = {"thickness": 2, "size": ROW}
     return _specification(
-        28 * len(order),
-        _drawn([{"value": guessing}]).mark_rule(strokeDash=[3, 3], color=TEXT, opacity=0.6).encode(x=x),
-        _drawn(ends[1:]).mark_rule(color=ORANGE, strokeWidth=2).encode(x=x),
+        ROW * len(rows),
+        every.mark_tick(**across, color=TEXT, opacity=0.5).encode(x="chance:Q"),
+        every.transform_filter("isValid(datum.most)").mark_tick(**across, color=ORANGE).encode(x="most:Q"),
         probes.mark_rule(strokeWidth=3).encode(x="low:Q", x2="high:Q"),
         probes.mark_point(filled=True, size=70, opacity=1).encode(x=x),
         proved.mark_text(align="left", dx=12, fontWeight="bold").encode(text="shown:N"),
-        bounds.encode(shape=alt.Shape("row:N", scale=shapes, legend=None)),
+        proved.mark_point(filled=True, size=100, opacity=1, color=ORANGE).encode(
+            shape=alt.Shape("side:N", scale=shapes, legend=None)
+        ),
     )
 
 

@@ -2,13 +2,14 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairbits.errors import InputError, MissingExtraError
-from fairbits.report.wording import Record, Table, title
+from fairbits.report.wording import TEXTS, Record, Table, title
 from fairbits.storage import replace_file
 
 FORMAT = 2  # of audit.json
@@ -45,14 +46,29 @@ class Section:
     tables: tuple[Table, ...] = ()
     text: tuple[str, ...] = ()
     badge: str = ""
-    numbers: tuple[tuple[str, str], ...] = ()  # a number and what it is
+    numbers: tuple[tuple[str, str, str], ...] = ()  # a question, the number that answers it, and what that is
     facts: tuple[tuple[str, str], ...] = ()  # a term and its explanation
-    slider: tuple[tuple[str, ...], int, str] | None = None  # texts of a path's models, where to start, its label
     charts: tuple[Chart, ...] = ()
     picture: str = ""  # a finished image, as a data URI
     lists: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a heading and its points
     notes: tuple[str, ...] = ()  # small print
     missing: str = ""  # why there is nothing to show
+    folded: bool = False  # closed until a reader opens it
+
+
+def section(name: str, values: dict[str, Any] | None = None, **parts: Any) -> Section:
+    """Return a section with the texts of texts.toml, filled in; without parts, one that says why it is empty."""
+    found = TEXTS[name]
+    if not any(parts.values()):
+        return Section(name, found["title"], missing=found["missing"])
+    written = {part: tuple(t.format(**values or {}) for t in found.get(part, ())) for part in ("text", "notes")}
+    return Section(name, found["title"], **(written | parts))
+
+
+def number_table(heading: str, fields: Sequence[Any], rows: list[dict[str, Any]]) -> Table:
+    """Return fields (name, title, format) of rows as a table."""
+    cells = (("" if row[name] is None else format(row[name], form) for name, _, form in fields) for row in rows)
+    return Table("", heading, tuple(head for _, head, _ in fields), tuple(map(tuple, cells)))
 
 
 def write_report(folder: Path, output: Path | None = None) -> Path:

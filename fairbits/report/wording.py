@@ -1,8 +1,7 @@
-"""A record in words and tables: verdict, price, attacks, the summary of the command line and the model card."""
+"""A record in words and tables: verdict, price, rates, attacks, and the summary of the command line."""
 
 import re
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,7 +123,8 @@ def verdict(record: Record) -> str:
         )
         within = [b["total_variation"] for b in labelled if label in (None, str(b["label"]))]
         words["within"] = texts["within"].format(within=at_most(max(within))) if within else ""
-        return texts["certified"].format(**in_percent(certificate), **words, disparity=disparity)
+        name = "useless" if record.get("verdict") == "certified but not useful" else "certified"
+        return texts[name].format(**in_percent(certificate), **words, disparity=disparity)
     start, release = (texts["fixed"], release) if fitted else (start, certificate["release_words"])
     proved = texts["proved"].format(confidence=percent(certificate["confidence"]), release=release, disparity=disparity)
     return f"{start} {proved}"
@@ -137,12 +137,17 @@ def price(record: Record) -> str:
     words = {
         "label": record["task"]["label"],
         "release": TEXTS["release"][kind(record)],
-        "accuracy": _with_interval(audit, task, f"{of}accuracy", f"{percent(audit['confidence'])} interval "),
-        "auc": _with_interval(audit, task, f"{of}auc"),
+        "accuracy": with_interval(audit, task, f"{of}accuracy", f"{percent(audit['confidence'])} interval "),
+        "auc": with_interval(audit, task, f"{of}auc"),
         "plain": others["unprotected"],
     }
-    idle = texts["useless" if task[f"{of}accuracy"] <= others["constant"]["accuracy"] else "constant"]
-    return f"{texts['scores'].format(rows=audit['rows'], **words)} {idle.format(**others['constant'])}"
+    useless = record.get("verdict") == "certified but not useful"
+    idle = texts["useless" if useless else "constant"].format(**others["constant"])
+    scores = texts["class" if kind(record) == "class" else "scores"]  # nobody receives a score of a decision
+    said, limit = [scores.format(rows=audit["rows"], **words), idle], record.get("useful_limit")
+    if record.get("verdict", "no limit requested") != "no limit requested":
+        said.append(texts["no_limit"] if limit is None else texts["limit"].format(limit=at_most(limit)))
+    return " ".join(said)
 
 
 def own_scores(record: Record) -> str:
@@ -150,7 +155,7 @@ def own_scores(record: Record) -> str:
     return "" if is_hard(record) else "one_draw_"
 
 
-def _with_interval(scored: dict[str, Any], scores: dict[str, float], name: str, what: str = "") -> str:
+def with_interval(scored: dict[str, Any], scores: dict[str, float], name: str, what: str = "") -> str:
     """Return a score, with its interval in brackets if there is one."""
     found = (scored.get("intervals") or {}).get(name)
     return f"{scores[name]:.3f}" + ("" if found is None else f" ({what}{interval(*found)})")
@@ -181,12 +186,28 @@ def encoded_sensitive(record: Record) -> list[str]:
 
 
 def summary(record: Record) -> str:
-    """Return what `fairbits fit` prints at its end, for readers who have never heard of mutual information."""
-    warnings = [f"Warning: {concern}" for concern in record["concerns"]]
-    outcome = [verdict(record), "", price(record), *ratios(record), *adversaries(record), *encoded_sensitive(record)]
-    outcome += warnings
-    groups = f"Groups: {listed(record['task']['group_sizes'], '; ')}."
-    return "\n".join([*outcome, "", f"{title(record)}.", groups, *record["task"]["notes"]])
+    """Return what `fairbits fit` prints at its end: is it within the limit, what does it cost, and who gets what."""
+    decision, warnings = record.get("decision"), [f"Warning: {concern}" for concern in record["concerns"]]
+    outcome = [verdict(record), *attempts(record), "", price(record), ""]
+    outcome += [*rate_lines(decision), *worse_off(record), ""] if decision else []
+    outcome += [*adversaries(record), *encoded_sensitive(record), *warnings, "", f"{title(record)}."]
+    return "\n".join([*outcome, *record["task"]["notes"]])
+
+
+def attempts(record: Record) -> list[str]:
+    """Say what another attempt on the same table does to the guarantee."""
+    attempt, error = record.get("attempt") or 1, 1 - record.get("audit", {}).get("confidence", 1)
+    shares = {"most": percent(min(attempt * error, 1)), "one": percent(error)}
+    return [TEXTS["attempts"]["again"].format(attempt=attempt, **shares)] if attempt > 1 else []
+
+
+def filed(record: Record) -> dict[str, str]:
+    """Return what to file the page or the card under."""
+    facts = {name.replace("_", " "): value for name, value in (record.get("filed") or {}).items()}
+    facts |= {"table": record.get("source"), "hash of the table": record.get("table_hash")}
+    facts |= {"date": (record.get("made") or {}).get("date"), "seed": record.get("seed")}
+    facts["attempt"] = record.get("attempt")
+    return {name: str(value) for name, value in facts.items() if value not in (None, "")}
 
 
 def bound_table(heading: str, certificate: dict[str, Any], *notes: str) -> Table:
@@ -200,71 +221,65 @@ def bound_table(heading: str, certificate: dict[str, Any], *notes: str) -> Table
     return Table("bounds", heading, TEXTS["bounds"]["head"], tuple(rows), (*notes, certificate["covers"]))
 
 
-def rate_table(decision: dict[str, Any]) -> Table:
-    """Return how often every group gets a decision, with exact intervals, and the rates of errors if they are known."""
+def group_name(rate: dict[str, Any], group: str) -> str:
+    """Return a group without the names of the columns that are crossed.
+
+    >>> group_name({"column": "race x sex"}, "race=Black, sex=Female")
+    'Black, Female'
+    """
+    for name in rate["column"].split(" x "):
+        group = re.sub(rf"(^|, ){re.escape(name)}=", r"\1", group)
+    return group
+
+
+def rate_table(decision: dict[str, Any], digits: int = 3, between: str = " to ") -> Table:
+    """Return the rates of every group, with exact intervals; those of labels and errors if they are known."""
     texts, rows = TEXTS["rates"], []
     titles = {name: title for name, title in texts["head"].items() if name in decision["rates"][0]}
+    several = len({rate["column"] for rate in decision["rates"]}) > 1
     for rate in decision["rates"]:
-        cells = [str(rate[name]) for name in ("column", "group", "rows")]
-        for name in list(titles)[3:]:
-            shown = "-" if rate[name] is None else f"{rate[name]:.3f}"
-            cells.append(f"{shown} ({interval(rate[f'{name}_low'], rate[f'{name}_high'])})")
-        rows.append(tuple(cells))
-    heading = texts["title"].format(**in_percent(decision))
-    return Table("rates", heading, tuple(titles.values()), tuple(rows))
+        group = f"{rate['column']}: " * several + group_name(rate, rate["group"])
+        cells = {"group": group, "rows": f"{rate['rows']:,}"}
+        for name in list(titles)[2:]:
+            low, high = at_least(rate[f"{name}_low"], digits), rate[f"{name}_high"]
+            within = f"{low} or more" if high is None else f"{low}{between}{at_most(high, digits)}"
+            cells[name] = f"{'-' if rate[name] is None else format(rate[name], f'.{digits}f')} ({within})"
+        cells |= {"ratio": "1 (reference)"} if rate.get("reference") else {}
+        rows.append(tuple(cells.values()))
+    known = in_percent(decision)
+    notes = tuple(note.format(**known) for note in texts["notes"]) if "base" in titles else ()
+    return Table("rates", texts["table"].format(**known), tuple(titles.values()), tuple(rows), notes)
 
 
-def ratios(record: Record) -> list[str]:
-    """Say for every sensitive column of a certified decision how far apart the selection rates may be as a ratio."""
-    found = record.get("decision")
-    if not found:
-        return []
-    texts = TEXTS["rates"]
-    return [texts["ratio"].format(**found, **ratio, least=at_least(ratio["at_least"])) for ratio in found["ratios"]] + [
-        texts["law"].format(**in_percent(found))
-    ]
+def rate_lines(decision: dict[str, Any]) -> list[str]:
+    """Return the rates as lines of text, with the intervals of the selection rate alone."""
+    table, texts = rate_table(decision, 2, "-"), TEXTS["rates"]
+    shown = table.head.index(texts["head"]["selected"])
+    short = {texts["head"][name]: title for name, title in texts["short"].items()}
+    column = decision["rates"][0]["column"]
+    lines = [[column, *(short.get(title, title) for title in table.head[1:])]]
+    for rate, cells in zip(decision["rates"], table.rows, strict=True):
+        if rate["column"] != column:
+            column = rate["column"]
+            lines.append([column, *[""] * (len(cells) - 1)])
+        bare = [cell if place == shown else cell.partition(" (")[0] for place, cell in enumerate(cells)]
+        lines.append([f"  {group_name(rate, rate['group'])}", *bare[1:]])
+    wide = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    padded = (f"{row[0]:<{wide[0]}}  " + "  ".join(map(str.rjust, row[1:], wide[1:])) for row in lines)
+    return [f"{table.title}:", *(f"  {line}".rstrip() for line in padded)]
 
 
-def _score_table(record: Record) -> Table:
-    """Return the scores of the chosen model, of a random one also averaged, beside those of models without a code."""
-    audit, scores = record["audit"], TEXTS["card"]["scores"]
-    own = {"scores": audit["task"], "intervals": audit.get("intervals")}
-    models = {name: (own, of) for name, of in TEXTS["card"]["own"][kind(record)].items()}
-    others = {model["name"]: (model, "") for model in record["alternatives"]}
-    models |= {known_as(name): others[name] for name in ("unprotected", "logistic regression", "constant")}
-    rows = tuple(
-        (name, *(_with_interval(found, found["scores"], of + field) for field in scores))
-        for name, (found, of) in models.items()
-    )
-    notes = tuple(note.format(**in_percent(audit)) for note in TEXTS["card"]["notes"])
-    return Table("scores", "Scores on the test rows", ("", *scores.values()), rows, notes)
-
-
-def model_card(record: Record) -> str:
-    """Return the model card, Markdown."""
-    task, certificate, method, made = (record[name] for name in ("task", "certificate", "method", "made"))
-    calibration = (f"{b['column']}: {listed(b['rows'], '; ')}" for b in certificate["bounds"] if b["label"] is None)
-    decision = record.get("decision")
-    method_words = TEXTS["card"][kind(record)].format(**method, version=made["fairbits"])
-    data = f"{record['source']}; rows: {listed(task['rows'])}. Groups: {listed(task['group_sizes'], '; ')}."
-    parts = {
-        f"# Model card: {escaped(title(record))}": escaped(verdict(record)),
-        "## Warnings": _bullets(record["concerns"]),
-        "## What it does": " ".join([method_words, *map(escaped, encoded_sensitive(record))]),
-        "## Accuracy and fairness": markdown(_score_table(record)),
-        "## Rates of the decision": "\n\n".join([markdown(rate_table(decision)), *ratios(record)]) if decision else "",
-        "## Attacks": _bullets(adversaries(record)),
-        "## Certificate": markdown(bound_table("Upper bounds from the calibration rows", certificate)),
-        "Calibration rows per group:": _bullets(calibration),
-        "Assumptions:": _bullets(assumptions(record)),
-        "Not covered:": _bullets(certificate["does_not_cover"]),
-        "## Data": "\n\n".join(filter(None, [escaped(data), _bullets(task["notes"])])),
-        "Input columns:": _bullets(task["columns"]),
-    }
-    shown = [f"{heading}\n\n{content}\n" for heading, content in parts.items() if content]
-    versions = listed({name: version for name, version in made.items() if name != "date"})
-    return "\n".join([*shown, f"Made on {made['date']} with {versions}.\n"])
-
-
-def _bullets(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {escaped(line)}" for line in lines)
+def worse_off(record: Record) -> list[str]:
+    """Say which class is favourable, and for every sensitive column which group gets it least and how rates differ."""
+    found, texts = record["decision"], TEXTS["rates"]
+    asked, lines = record.get("asked") or {}, []
+    named = asked.get("favourable") or asked.get("odds_label")
+    lines.append(texts["chosen" if named else "default"].format(**found))
+    for ratio in found["ratios"]:
+        text = (
+            texts["worse" if ratio["chance"] <= 1 - found["confidence"] else "equal"]
+            + texts["ratio_to" if ratio.get("reference") else "ratio"]
+        )
+        who = {name: group_name(ratio, ratio[name]) for name in ("worst", "best")}
+        lines.append(text.format(**found, **{**ratio, **who}, least=at_least(ratio["at_least"])))
+    return [*lines, *filter(None, [texts["of"][kind(record)]])]

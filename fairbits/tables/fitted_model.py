@@ -19,8 +19,8 @@ from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError
 from fairbits.modelfile import load
 from fairbits.modelfile.manifest import INNER, MANIFEST, RECORD, read_record
+from fairbits.tables.protected_groups import UNKNOWN, as_groups, pool
 from fairbits.tables.table_file import DATE_SHARE, TableFile, as_dates
-from fairbits.tables.task import UNKNOWN, as_groups
 
 TRUTHS = {"true": "True", "false": "False"}
 NAMED_VALUES = 3
@@ -243,13 +243,18 @@ def known_groups(model: FittedModel, table: TableFile) -> KnownGroups:
         name, column = level.name, s[level.name]
         if level.edges is not None or (name in cuts and column.dtype.kind != "M"):
             column = pd.Series(as_numbers(_as_fitted(column, "sensitive", table)), name=name)
+        if level.edges is None:
+            groups = as_groups(column.to_frame(), cuts, closed=closed)[name].astype(object)
+            column = groups.map(label, na_action="ignore").fillna(UNKNOWN)
+        s[name] = column
+    s = pool(s, task.get("pooled", []))
+    for level in encoder.levels_:
+        name = level.name
         if level.edges is not None:  # the method itself cuts these numbers into groups
-            s[name] = column
-            own = ~absent(column)
+            own = ~absent(s[name])
             left_out = f"{name} is missing in {(~own).sum()} rows: left out."
         else:
-            groups = as_groups(column.to_frame(), cuts, closed=closed)[name].astype(object)
-            s[name] = groups.map(label, na_action="ignore").fillna(UNKNOWN)
+            s[name] = s[name].astype(object)
             own = s[name].isin(level.labels).to_numpy()
             shown = ", ".join(s[name][~own].value_counts().index[:3])
             left_out = f"{(~own).sum()} rows have a {name} that the model does not know ({shown}): left out."

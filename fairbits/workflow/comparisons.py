@@ -1,11 +1,13 @@
 """What a fitted model is compared with: the other models of its path, references, and what is possible at all."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import binomtest, mannwhitneyu
 from sklearn.pipeline import Pipeline
 
 from fairbits.auditing.auditor import Audit
@@ -22,7 +24,8 @@ from fairbits.information.sampling import code_information
 
 OWN = "fairbits"  # the name of every model of the path
 FRONT = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)  # limits at which the optimum is estimated
-FRONT_ROWS = 20_000
+FRONT_ROWS, FRONT_GROUPS = 20_000, 4
+USELESS = 0.05  # p-value above which a model is not better than the constant class
 COARSE: dict[str, Any] = {"bins": 16, "starts": 1}  # of the optimum: a few seconds instead of a minute
 
 
@@ -33,33 +36,86 @@ class Scored:
     name: str
     value: float | None
     scores: dict[str, float]  # "disparity" is the largest of any decision made from the code, or from a score
-    intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; on a path only the chosen model has them
+    intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; of random codes only the chosen one has them
     chosen: bool = False
+    useful: bool | None = None  # the class is more accurate than the constant one, or the code tells labels apart
+    proved: dict[str, float] | None = None  # of a reference: bounds on its decisions, named as those of the path
 
 
-def alternatives(fit: Any, references: dict[str, Pipeline], found: Audit, test: tuple[Any, Any, Any]) -> list[Scored]:
-    """Score the models of a path, which share their encoder, and references; the audit has scored the chosen model."""
+def alternatives(
+    fit: Any,
+    references: dict[str, Pipeline],
+    found: Audit,
+    test: tuple[Any, Any, Any],
+    prove: Callable[[Any], dict[str, float]],
+) -> list[Scored]:
+    """Score the models of a path, which share their encoder, and references; the audit has scored the chosen model.
+
+    `prove` bounds the decisions of a reference, where the certificate is about decisions.
+    """
     X, y, s = test
     method, rows = fitted_code(fit.model, X, s)
     groups, varied, scored = method.group_encoder_.transform(s), method_path(method), []
-    decides = certified_decision(fit.released)
+    labels = np.searchsorted(method.classes_, y)
+    decides, constant = certified_decision(fit.released), references["constant"].predict(X[:1])[0]
     for code in (one[-1] for one in fit.path):
         chosen = code is method
         scores = found.task or {} if chosen else held_out_scores(code, rows, y, groups)
+        useful = chance(y, code, rows, constant, decides) <= USELESS
         theta = released_class(code, rows).theta if decides else code.code_probabilities(rows)
         scores = scores | {"disparity": _apart(theta, groups)}
         if decides:
             scores["information"] = code_information(theta, groups)
-        scored.append(Scored(OWN, getattr(code, varied), scores, found.intervals if chosen else {}, chosen))
+        own = score_intervals(code.predict_proba(rows), labels, found.confidence) if code.is_hard else {}
+        known = found.intervals if chosen else own
+        scored.append(Scored(OWN, getattr(code, varied), scores, known, chosen, useful))
     for name, reference in references.items():
         last, seen = fitted_code(reference, X, s)
         probabilities = last.predict_proba(seen)
         classes = np.eye(probabilities.shape[1])[probabilities.argmax(1)]
         apart = _apart(classes, groups) if decides else threshold_disparity(probabilities, groups)
         scores = held_out_scores(last, seen, y, groups) | {"disparity": apart}
-        known = score_intervals(probabilities, np.searchsorted(last.classes_, y), found.confidence)
-        scored.append(Scored(name, None, scores, known))
+        known = score_intervals(probabilities, labels, found.confidence)
+        scored.append(Scored(name, None, scores, known, proved=prove(reference) if decides else None))
     return scored
+
+
+def chance(y: np.ndarray, code: Any, rows: np.ndarray, constant: Any, decides: bool) -> float:
+    """Return the p-value of "not useful": for decisions McNemar's test, for a code of two labels Mann and Whitney's."""
+    if decides or len(code.classes_) > 2:
+        return better_than_constant(y, code.predict(rows), constant)
+    score, positive = code.predict_proba(rows)[:, 1], y == code.classes_[1]
+    return float(mannwhitneyu(score[positive], score[~positive], alternative="greater").pvalue)
+
+
+def better_than_constant(y: np.ndarray, predicted: np.ndarray, constant: Any) -> float:
+    """Return the p-value of McNemar's exact one-sided test: is a model right more often than one class for everybody?
+
+    Rows where both are right, or both wrong, say nothing. Of the others, the model is right in about half by chance.
+
+    >>> better_than_constant(np.array([1, 1, 1, 1, 1, 0, 0, 0]), np.array([1, 1, 1, 1, 1, 0, 0, 0]), 0)
+    0.03125
+    """
+    right, idle = predicted == y, y == constant
+    gained, lost = int((right & ~idle).sum()), int((idle & ~right).sum())
+    return float(binomtest(gained, gained + lost, alternative="greater").pvalue) if gained + lost else 1.0
+
+
+def smallest_useful(bounds: list[float], useful: list[bool]) -> float | None:
+    """Return the smallest limit within which the first models up to a useful one are; None if none is useful.
+
+    >>> smallest_useful([0.05, 0.04, 0.08, 0.2], [False, False, True, True])
+    0.08
+    """
+    reached = np.maximum.accumulate(bounds)
+    return min((float(most) for most, fit in zip(reached, useful, strict=True) if fit), default=None)
+
+
+def _few_groups(group: np.ndarray) -> np.ndarray:
+    """Return p(s|x) of the largest groups, and of all others together."""
+    order = np.argsort(-group.sum(0), kind="stable")
+    few = np.column_stack([group[:, order[:FRONT_GROUPS]], group[:, order[FRONT_GROUPS:]].sum(1)])
+    return few[:, few.any(0)]
 
 
 def _apart(theta: np.ndarray, groups: np.ndarray) -> float:
@@ -88,7 +144,8 @@ def threshold_disparity(probabilities: np.ndarray, groups: np.ndarray) -> float:
 def estimated_front(encoder: PosteriorEncoder, X: Any, s: Any, groups: GroupEncoder) -> list[dict[str, float]]:
     """Estimate the best accuracy and AUC within limits of the disparity, from rows that the encoder has not seen.
 
-    Of several sensitive columns, each on its own, the one that costs most counts: no representation does better.
+    Of several sensitive columns, each on its own, the one that costs most counts: no representation does better. Rare
+    groups are put together, as the programme grows with the pairs: what all groups allow, the mixture of some does.
     """
     X, s = X[:FRONT_ROWS], s[:FRONT_ROWS]  # in random order
     features = encode_rows([("posterior", encoder)], X, s)
@@ -98,7 +155,7 @@ def estimated_front(encoder: PosteriorEncoder, X: Any, s: Any, groups: GroupEnco
             group = np.eye(len(names))[number]
         else:
             group = encoder.posterior(features, column=place).sum(1)
-        fronts.append(optimal_front(label, group[:, group.any(0)], FRONT, **COARSE))
+        fronts.append(optimal_front(label, _few_groups(group), FRONT, **COARSE))
     binding = (min((front.iloc[i] for front in fronts), key=lambda row: row.information) for i in range(len(FRONT)))
     found = pd.DataFrame(binding).rename(columns={"total_variation": "disparity"})[["disparity", "accuracy", "auc"]]
     return found.cummax().drop_duplicates().to_dict("records")  # what is within one limit is within every larger one

@@ -6,25 +6,31 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import chi2_contingency
 
 from fairbits.certificate import Certificate, certify, group_rates
 from fairbits.certificate.decision_rates import smallest_ratio
 from fairbits.encoding.people import one_row_each
 from fairbits.errors import InputError
-from fairbits.report.wording import rate_table
+from fairbits.report.wording import rate_lines
 from fairbits.rounding import at_least, at_most, percent
+from fairbits.tables.protected_groups import group_sizes, protected, sensitive_groups
 from fairbits.tables.table_file import TableFile
-from fairbits.tables.task import sensitive_groups, split_groups
 from fairbits.workflow.table_audit import FEWEST_OF_A_GROUP, people_notes
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """The smallest ratio of two groups' selection rates, and a lower bound on it."""
+    """The smallest ratio of two groups' selection rates, and a lower bound on it; who is selected least and most."""
 
     column: str
     shown: float
     at_least: float
+    worst: str
+    best: str
+    between: tuple[float, float]  # the rates of these two
+    chance: float  # p-value of all groups having the same rate, chi-squared
+    reference: str | None = None  # the group to whose rate those of the others are compared; None: any two groups
 
 
 @dataclass(frozen=True)
@@ -60,35 +66,77 @@ class CertifiedDecisions:
                 f"(these rows: {bound.estimated_total_variation:.4f}; {bound.theorem})"
             )
         for ratio in self.ratios:
+            two = f"a group's rate to that of {ratio.reference!r}" if ratio.reference else "two groups' rates"
             lines.append(
-                f"  {ratio.column}: the ratio of two groups' rates of {self.positive!r} is at least "
+                f"  {ratio.column}: the ratio of {two} of {self.positive!r} is at least "
                 f"{at_least(ratio.at_least, 4)} (these rows: {ratio.shown:.4f})"
             )
         if self.rates is not None:
-            table = rate_table(self.to_dict())
-            shown = pd.DataFrame(table.rows, columns=table.head).to_string(index=False).splitlines()
-            lines += ["", f"{table.title}:", *(f"  {line}" for line in shown)]
+            lines += ["", *rate_lines(self.to_dict())]
         lines += ["", "Each number holds on its own. Not covered: " + "; ".join(proof.does_not_cover) + "."]
         return "\n".join([*lines, *self.notes])
 
 
 def plain_rates(rates: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rates ready for JSON."""
-    return rates.replace({np.nan: None}).to_dict("records")
+    return rates.replace({np.nan: None, np.inf: None}).to_dict("records")
 
 
 def rates_and_ratios(
-    selected: np.ndarray, s: pd.DataFrame, truth: np.ndarray | None, confidence: float
+    selected: np.ndarray,
+    s: pd.DataFrame,
+    truth: np.ndarray | None,
+    confidence: float,
+    reference: str | None = None,
 ) -> tuple[pd.DataFrame, list[Ratio]]:
     """Return the rates of groups and crossings, and of every column the smallest ratio of selection rates.
 
     `selected` says who got the decision, `truth` whose label is the favourable one; rows are independent. Groups of
-    fewer than 10 rows are left out: they would show single people.
+    fewer than 10 rows are left out: they would show single people. Where a column has the `reference` group, the ratios
+    are to its rate.
     """
-    rates = group_rates(selected, sensitive_features=s, y=truth, confidence=confidence)
+    rates = group_rates(selected, sensitive_features=s, y=truth, reference=reference, confidence=confidence)
     rates = rates[rates.rows >= FEWEST_OF_A_GROUP].reset_index(drop=True)
     columns = [own for own in rates.groupby("column", sort=False) if len(own[1]) > 1]
-    return rates, [Ratio(str(column), *smallest_ratio(own)) for column, own in columns]
+    return rates, [_ratio(str(column), own, reference) for column, own in columns]
+
+
+def _ratio(column: str, rates: pd.DataFrame, reference: str | None) -> Ratio:
+    to = reference if reference in set(rates.group) else None
+    worst, best = rates.loc[rates.selected.idxmin()], rates.loc[rates.selected.idxmax()]
+    selected = (rates.selected * rates.rows).round()
+    counts = np.array([selected, rates.rows - selected])
+    chance = float(chi2_contingency(counts).pvalue) if (counts.sum(1) > 0).all() else 1.0
+    two = float(worst.selected), float(best.selected)
+    return Ratio(column, *smallest_ratio(rates, to), str(worst.group), str(best.group), two, chance, to)
+
+
+def class_rates(
+    method: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    s: pd.DataFrame,
+    positive: str,
+    confidence: float,
+    reference: str | None = None,
+) -> dict[str, Any]:
+    """Return the rates of the class that a recipient of a model gets, ready for JSON; of a random code, of one draw."""
+    predicted = (
+        method.predict(X) if getattr(method, "is_hard", True) else method.classes_[method.sampled_proba(X).argmax(1)]
+    )
+    rates, ratios = rates_and_ratios(
+        predicted.astype(str) == positive, s, y.astype(str) == positive, confidence, reference
+    )
+    shown = {"rates": plain_rates(rates), "ratios": [asdict(ratio) for ratio in ratios]}
+    return {"positive": positive, "confidence": confidence, "rows": len(y), **shown}
+
+
+def check_reference(reference: str | None, s: pd.DataFrame) -> None:
+    """Raise unless a group of a sensitive column, or of all crossed, has this name."""
+    own = [group for name in s.columns for group in group_sizes(s[[name]], "intersection")]
+    if reference is not None and reference not in {*own, *group_sizes(s, "intersection")}:
+        problem = f"is not among the groups {'; '.join(own[:20])}."
+        raise InputError(problem, argument="reference", value=reference)
 
 
 def certify_decisions(
@@ -101,6 +149,8 @@ def certify_decisions(
     positive: str | None = None,
     levels: Sequence[float] | None = None,
     confidence: float = 0.95,
+    crossed: bool = False,
+    reference: str | None = None,
 ) -> CertifiedDecisions:
     """Certify a column of decisions or scores: what it reveals about sensitive columns, to every recipient."""
     used = [decision, *sensitive, *([] if label is None else [label]), *person]
@@ -109,7 +159,8 @@ def certify_decisions(
     table.check_columns(used)
     read = table.read(used)
     s, known, _, notes = sensitive_groups(read.frame[list(sensitive)], FEWEST_OF_A_GROUP)
-    notes += people_notes(table, person, used)
+    check_reference(reference, s)
+    notes += [*protected(sensitive, crossed=crossed), *people_notes(table, person, used)]
     frame = read.frame[known].reset_index(drop=True)
     complete = frame[decision].notna() if label is None else frame[[decision, label]].notna().all(axis=1)
     if not complete.all():
@@ -117,8 +168,7 @@ def certify_decisions(
         frame, s = frame[complete].reset_index(drop=True), s[complete].reset_index(drop=True)
     if not len(frame):
         raise InputError(f"{table.path} has no rows of known groups with a decision.")
-    groups, _, said = split_groups(s, FEWEST_OF_A_GROUP)
-    parts = [s[[name]] for name in s.columns] if groups == "each" else [s]
+    parts = [s] if crossed else [s[[name]] for name in s.columns]
     values, y = plain_values(frame[decision]), None if label is None else plain_values(frame[label])
     if levels is None and values.dtype.kind == "f" and (values % 1 != 0).any():
         raise InputError(f"{decision!r} has scores.", remedy="Say where to cut them, such as --levels 0.25,0.5.")
@@ -138,9 +188,9 @@ def certify_decisions(
         truth = None if y is None or wanted not in y.astype(str) else y.astype(str) == wanted
         one = one_row_each(who, len(s))  # so that the rows are independent
         truth = None if truth is None else truth[one]
-        rates, ratios = rates_and_ratios(selected[one], s.iloc[one], truth, confidence)
+        rates, ratios = rates_and_ratios(selected[one], s.iloc[one], truth, confidence, reference)
         notes += [] if who is None else ["Rates and ratios are of one row of each person, drawn at random."]
-    return CertifiedDecisions(decision, wanted, certificate, rates, ratios, [*read.notes, *notes, *said])
+    return CertifiedDecisions(decision, wanted, certificate, rates, ratios, [*read.notes, *notes])
 
 
 def plain_values(column: pd.Series) -> np.ndarray:

@@ -1,11 +1,11 @@
 """From a task to a model with its certificate, its audit, what it is compared with, and the JSON record of all that."""
 
-import datetime
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,35 +16,27 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from fairbits.auditing.auditor import Audit
-from fairbits.auditing.code_leakage import column_leakage
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
-from fairbits.certificate.released_code import certified_decision, fitted_code
-from fairbits.encoding import GroupEncoder, TableEncoder
+from fairbits.certificate.released_code import fitted_code
+from fairbits.encoding import TableEncoder
 from fairbits.encoding.people import one_row_each
-from fairbits.encoding.recognition import RowSketch, row_hashes, table_fingerprint
-from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
 from fairbits.estimators.certified import CertifiedClassifier, method_path
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.estimators.promises import NotCertifiedError, released_class
-from fairbits.report.page import FORMAT
+from fairbits.estimators.promises import NotCertifiedError, Promise, released_class
 from fairbits.settings import check_settings
-from fairbits.storage import versions
 from fairbits.tables.task import MERGE, Task
-from fairbits.workflow.comparisons import Scored, alternatives, estimated_front
-from fairbits.workflow.decision_checks import plain_rates, rates_and_ratios
+from fairbits.workflow.comparisons import OWN, Scored, alternatives, estimated_front, smallest_useful
 from fairbits.workflow.option_words import audit_in_words, worded
 
-SEED = 0  # of the order of models; the draws of a random code never have one
 GAMMAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # to compare a fixed one with
 RANDOM_CODE = {"code_size": 12, "max_epochs": 40}  # unless the user says otherwise
 STEPS = ("training", "references", "audit", "front")
 OnStep = Callable[[int, int, str, float], None]  # (steps done, all steps, name of this one, share of it that is done)
-SCORE_BINS = 20
-PIECE = 50_000  # rows
+KINDS = {"max_disparity": "total_variation", "max_odds_disparity": "odds_disparity"}  # the claim about a limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +53,8 @@ class FitOptions:
     confidence: float = 0.95
     max_epochs: int | None = None
     encode_sensitive: bool = False
+    reference: str | None = None  # the group to whose rate those of others are compared
+    favourable: str | None = None  # the class to wish for, as a text; None: that of odds_label, or the last one
 
     def __post_init__(self) -> None:
         limits = any(limit is not None for limit in (self.max_disparity, self.max_information, self.max_odds_disparity))
@@ -69,10 +63,12 @@ class FitOptions:
             raise InputError(f"Pass limits ({which}) or a --gamma: one of the two.")
         for name, needs in (
             ("--encode-sensitive", self.encode_sensitive),
-            ("--promise class", self.promise == "class"),
+            ("--for decisions", self.promise == "class"),
         ):
             if needs and not limits:
                 raise InputError(f"{name} needs a limit.", remedy="Leave --gamma out.")
+        if self.reference is not None and self.promise != "class":
+            raise InputError("--reference is for decisions.", remedy="Leave it out, or pass --for decisions.")
         if self.odds_label is not None and self.max_odds_disparity is None:
             raise InputError("--odds-label needs a limit.", remedy="Pass --max-odds-disparity.")
 
@@ -102,7 +98,7 @@ class Chosen:
     released: Any  # what is audited: the model, or a certified classifier that promises the class alone
     refusal: str | None  # why the limits could not be certified
     path: list[Pipeline]  # that the model is from
-    tested: list[dict[str, Any]]  # the models whose limits were tested, in order, up to the first failure
+    tested: list[dict[str, Any]]  # the bounds of the path in order, and which passed: those before the first failure
 
 
 @dataclass(frozen=True)
@@ -123,17 +119,45 @@ class Fit(Chosen):
         return self.refusal is None
 
     @property
+    def verdict(self) -> str:
+        """What became of the limits: certified, certified but not useful, not certified, or no limit requested."""
+        if self.asked["gamma"] is not None:
+            return "no limit requested"
+        if self.refusal is not None:
+            return "not certified"
+        useful = next(one.useful for one in self.alternatives if one.chosen)
+        return "certified" if useful else "certified but not useful"
+
+    @property
+    def useful_limit(self) -> float | None:
+        """The smallest limit on the disparity at which a useful model would have passed, by the same rows."""
+        limits = {name: self.asked[name] for name in ("max_disparity", "max_odds_disparity", "max_information")}
+        name = [name for name, limit in limits.items() if limit is not None]
+        of = "class" if self.asked["promise"] == "class" else "code"
+        bound = f"{of}_{KINDS.get(name[0])}" if len(name) == 1 else None
+        if not self.tested or bound not in self.tested[0]:
+            return None
+        own = [one for one in self.alternatives if one.name == OWN]
+        return smallest_useful([row[bound] for row in self.tested], [bool(one.useful) for one in own])
+
+    @property
     def varied(self) -> str:
         """The setting in which the models of the path differ: limit or gamma."""
         return method_path(self.model[-1])
 
 
 def fit_task(
-    task: Task, options: FitOptions, on_step: OnStep = lambda *_: None, *, path: Sequence[float] | None = None
+    task: Task,
+    options: FitOptions,
+    on_step: OnStep = lambda *_: None,
+    *,
+    path: Sequence[float] | None = None,
+    seed: int = 0,
 ) -> Fit:
     """Split the rows, fit, certify, audit on the test rows, and compare.
 
-    `path` has the limits to train to, or the gammas to compare a fixed one with; None chooses them.
+    `path` has the limits to train to, or the gammas to compare a fixed one with; None chooses them. `seed` is that of
+    the training of a hard code and of the order of models; a random code never has one.
     """
 
     @contextmanager
@@ -147,11 +171,15 @@ def fit_task(
     train, held, test = task.parts
     test = test[one_row_each(task.people(test), len(test))]  # so that the rows of the audit are independent
     _check_parts(task, {"training": train, "calibration": held, "test": test})
+    for name in ("odds_label", "favourable"):
+        wanted, known = getattr(options, name), [str(value) for value in np.unique(task.y)]
+        if wanted is not None and wanted not in known:
+            raise InputError(f"is not among the labels {', '.join(known)}.", argument=name, value=wanted)
     method = options.pipeline(task.groups)
     with warnings.catch_warnings(record=True) as caught, step("training"):
         warnings.simplefilter("always")
         if options.gamma is None:
-            chosen = _fit_limits(task, method, train, held, options, path)
+            chosen = _fit_limits(task, method, train, held, options, path, seed)
         else:
             chosen = _fit_gamma(task, method, train, held, options, GAMMAS if path is None else path)
     with warnings.catch_warnings():
@@ -171,7 +199,8 @@ def fit_task(
             compared: dict[str, Any] = {"unmitigated": plain, "confidence": options.confidence}
             found, audited = audit_in_words(chosen.released, X, y, sensitive_features=s, **compared)
             references = {"unprotected": plain, "logistic regression": linear, "constant": constant}
-            scored = alternatives(chosen, references, found, (X, y, s))
+            prove = partial(_bounds, task, chosen, held)
+            scored = alternatives(chosen, references, found, (X, y, s), prove)
         with step("front"):
             unseen, _, s = task.part(np.concatenate([held, test]))  # by the encoder
             front = estimated_front(encoder, unseen, s, chosen.model[-1].group_encoder_)
@@ -204,13 +233,17 @@ def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:
 
 
 def _fit_limits(
-    task: Task, method: Pipeline, train: np.ndarray, held: np.ndarray, options: FitOptions, path: Sequence[float] | None
+    task: Task,
+    method: Pipeline,
+    train: np.ndarray,
+    held: np.ndarray,
+    options: FitOptions,
+    path: Sequence[float] | None,
+    seed: int,
 ) -> Chosen:
     """Keep the best model that the calibration rows certify, or the safest one, uncertified."""
     label = {str(value): value for value in np.unique(task.y).tolist()}
-    if options.odds_label is not None and options.odds_label not in label:
-        problem = f"is not among the labels {', '.join(label)}."
-        raise InputError(problem, argument="odds_label", value=options.odds_label)
+    method[-1].set_params(random_state=seed)  # of the training: a hard code draws nothing
     model = CertifiedClassifier(
         method,
         promise=options.promise,
@@ -220,7 +253,7 @@ def _fit_limits(
         odds_label=None if options.odds_label is None else label[options.odds_label],
         confidence=options.confidence,
         path=path,
-        random_state=SEED,
+        random_state=seed,
     )
     rows, refusal = np.concatenate([train, held]), None
     X, y, s = task.part(rows)
@@ -260,77 +293,15 @@ def _certified(task: Task, model: Pipeline, held: np.ndarray, options: FitOption
     return certify(*source, **known, confidence=options.confidence)
 
 
-def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> dict[str, Any]:
-    """Return all that is known of a fit to the table `source` as plain lists, numbers and texts.
-
-    The scores of groups of fewer rows than `fewest_shown` are left out: they would show single people.
-    """
-    X, y, s = task.part(fit.test)
-    method, Z = fitted_code(fit.model, X, s)
-    encoder = inner_encoder(fit.model[0])
-    groups = {name: GroupEncoder(min_group_size=1).fit(task.s[[name]]) for name in task.s}
-    numbers = {name: groups[name].transform(s[[name]])[:, 0] for name in groups}
-    theta = method.code_probabilities(Z)
-    about: list[Any] = [("label", task.label, np.searchsorted(method.classes_, y), method.classes_)]
-    about += [("sensitive", name, numbers[name], groups[name].names_[0]) for name in groups]
-    bits = []
-    for role, name, number, names in about:
-        leak = column_leakage(theta, theta, number, name, names)
-        whole = {"joint": leak.joint, "lower": leak.lower, "entropy": leak.entropy}
-        bits.append({"about": name, "role": role, "each": leak.each_bit, **whole})
-    score = method.predict_proba(Z)[:, -1]
-    counts = [
-        {"column": name, "group": group, "counts": np.histogram(score[number == i], SCORE_BINS, (0, 1))[0].tolist()}
-        for name, number in numbers.items()
-        for i, group in enumerate(groups[name].names_[0])
-    ]
-    decision = None
-    if certified_decision(fit.released):
-        positive = fit.asked["odds_label"] or str(method.classes_[-1])
-        selected, truth = (values.astype(str) == positive for values in (method.predict(Z), y))
-        rates, ratios = rates_and_ratios(selected, s, truth, fit.asked["confidence"])
-        shown = {"rates": plain_rates(rates[rates.rows >= fewest_shown]), "ratios": [asdict(ratio) for ratio in ratios]}
-        decision = {"positive": positive, "confidence": fit.asked["confidence"], "rows": len(y), **shown}
-        bits = []  # nobody receives them
-    # What recognises the table, or many of its rows, if they come back to certify the fit; it recognises no single row.
-    pieces = (task.part(np.arange(i, min(i + PIECE, len(task.y)))) for i in range(0, len(task.y), PIECE))
-    hashes = np.concatenate([row_hashes(encoder.own_columns(fitted_code(fit.model, X, s)[1])) for X, _, s in pieces])
-    return {
-        "format": FORMAT,
-        "source": source,
-        "table": table_fingerprint(hashes),
-        "sketch": asdict(RowSketch.of(hashes[one_row_each(task.person, len(hashes))])),
-        "task": {
-            "label": task.label,
-            "classes": [str(c) for c in method.classes_],
-            "sensitive": list(task.s.columns),
-            "groups": task.groups,
-            "group_sizes": task.group_sizes,
-            "cuts": task.cuts,
-            "rows": fit.rows,
-            "columns": encoder.describe().splitlines(),
-            "notes": task.notes,
-        },
-        "asked": fit.asked,
-        "method": {
-            "name": type(method).__name__,
-            "varied": fit.varied,
-            "value": getattr(method, fit.varied),
-            "code_size": method.code_size,
-            "hard": method.is_hard,
-        },
-        "certified": fit.certified,
-        "refusal": fit.refusal,
-        "certificate": fit.certificate.to_dict(),
-        "audit": fit.audit.to_dict(),
-        "alternatives": [asdict(scored) for scored in fit.alternatives],
-        "tested": fit.tested,
-        "decision": decision,
-        "bits": bits,
-        "scores_by_group": [found for found in counts if sum(found["counts"]) >= fewest_shown],
-        "history": method.history_,
-        "best_epoch": method.best_epoch_,
-        "front": fit.front,
-        "concerns": fit.concerns,
-        "made": {"date": datetime.date.today().isoformat(), **versions()},
-    }
+def _bounds(task: Task, chosen: Chosen, held: np.ndarray, reference: Pipeline) -> dict[str, float]:
+    """Return what the calibration rows prove and show about the decisions of a reference, as of the path."""
+    X, y, s = task.part(held)
+    last, rows = fitted_code(reference, X, s)
+    decided = last.classes_[last.predict_proba(rows).argmax(1)]
+    known = {"classes_": last.classes_, "group_encoder_": chosen.model[-1].group_encoder_}
+    source, asked = SimpleNamespace(**known, predict=lambda _: decided), chosen.released
+    among: dict[str, Any] = {"sensitive_features": s, "y": None if asked.max_odds_disparity is None else y}
+    proof = certify(released_class(source, rows), **among, person=task.people(held), confidence=asked.confidence)
+    limits = asked.max_disparity, asked.max_information, asked.max_odds_disparity, asked.odds_label
+    claims = Promise("class", True, *limits).claims({"class": proof}, len(held))
+    return {f"{how}class_{c.kind}": x for c in claims for how, x in (("", c.bound), ("shown_", c.estimate))}

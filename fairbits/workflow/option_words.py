@@ -13,19 +13,9 @@ if TYPE_CHECKING:
 
 WORDS = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
 PYTHON = re.compile(r"\b\w+=|\w\(|\b[a-z]+_[a-z_]+\b")  # a remedy in Python's words helps nobody on the command line
-CALIBRATION_SHARE = 0.24  # of a table's rows
-
-
-def _more_rows(error: Any) -> str:
-    if error.rows_needed is None:
-        return "Try a larger limit."
-    return f"A limit of {error.limit:g} needs a table of about {error.rows_needed / CALIBRATION_SHARE:,.0f} rows."
-
-
 REMEDIES: dict[str, str | Callable[[Any], str]] = {
     **WORDS["remedies"],
     "OtherPeopleError": lambda e: f"Pass --person {','.join(e.people)}." if e.people else "Leave --person out.",
-    "NotCertifiedError": _more_rows,
 }
 
 

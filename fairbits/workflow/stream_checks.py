@@ -9,11 +9,11 @@ from typing import Any
 from fairbits.certificate import CertificateMonitor, TrainingRowsWarning
 from fairbits.certificate.certification import check_fresh
 from fairbits.errors import InputError
+from fairbits.tables.protected_groups import protected
 from fairbits.tables.table_file import TableFile
-from fairbits.tables.task import split_groups
 from fairbits.workflow.decision_checks import plain_values
 from fairbits.workflow.option_words import WORDS
-from fairbits.workflow.table_audit import FEWEST_OF_A_GROUP, people_notes, people_of
+from fairbits.workflow.table_audit import people_notes, people_of
 
 
 class UsedRowsError(InputError):
@@ -62,10 +62,11 @@ def add_decisions(
     table: TableFile,
     decision: str,
     sensitive: Sequence[str],
+    crossed: bool = False,
     person: Sequence[str] = (),
     batch: str,
 ) -> list[str]:
-    """Add a column of decisions; return notes. The first table says which groups there are."""
+    """Add a column of decisions; return notes. The first table says which groups there are, and if they are crossed."""
     used = [decision, *sensitive, *person]
     if len(set(used)) < len(used):
         raise InputError("The decision, the sensitive columns and the person must be different columns.")
@@ -78,8 +79,10 @@ def add_decisions(
     if not complete.all():
         notes.append(f"{(~complete).sum():,} rows without a decision or a group are left out.")
     if not monitor.batches:
-        monitor.groups, _, said = split_groups(frame[list(sensitive)], FEWEST_OF_A_GROUP)
-        notes += said
+        monitor.groups = "intersection" if crossed or len(sensitive) == 1 else "each"
+        notes += protected(sensitive, crossed=crossed)
+    elif crossed and monitor.groups == "each":
+        raise InputError("The state was begun with each column on its own.", remedy="Name another file with --state.")
     _check_unchanged(table)
     who = frame[list(person)] if person else None
     values = plain_values(frame[decision])

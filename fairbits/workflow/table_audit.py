@@ -10,15 +10,9 @@ import pandas as pd
 
 from fairbits.auditing import Audit
 from fairbits.errors import InputError
+from fairbits.tables.protected_groups import numbers_or_days, protected, sensitive_groups
 from fairbits.tables.table_file import TableFile
-from fairbits.tables.task import (
-    IDENTIFIES,
-    numbers_or_days,
-    repeated_identifiers,
-    sensitive_groups,
-    split_groups,
-    without_identifiers,
-)
+from fairbits.tables.task import IDENTIFIES, repeated_identifiers, without_identifiers
 from fairbits.workflow.option_words import WORDS, audit_in_words
 
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
@@ -32,12 +26,13 @@ def audit_table(
     columns: Sequence[str] = (),
     drop: Sequence[str] = (),
     person: Sequence[str] = (),
+    crossed: bool = False,
     **options: Any,
 ) -> tuple[list[Audit], list[str]]:
     """Audit what the columns of a table reveal about its sensitive ones: all but `label` and `drop`, or `columns`.
 
-    `columns` are names or patterns such as bit*. Returns one audit for the crossed sensitive columns, or one for each
-    where a crossing is too small, and notes.
+    `columns` are names or patterns such as bit*. Returns one audit for each sensitive column, or one for all `crossed`,
+    and notes.
     """
     table.check_columns([*sensitive, *([] if label is None else [label]), *drop])
     chosen = {pattern: fnmatch.filter(table.names, pattern) for pattern in columns or ["*"]}
@@ -51,14 +46,14 @@ def audit_table(
     Z = read.frame.loc[known, taken].reset_index(drop=True)
     if len(Z) < FEWEST_ROWS:
         raise InputError(f"{table.path} has {len(Z)} rows of known groups; at least {FEWEST_ROWS} are needed.")
-    groups, _, said = split_groups(s, FEWEST_OF_A_GROUP)
+    said = protected(sensitive, crossed=crossed)
     if not columns:
         Z, left_out = without_identifiers(Z)
         said += left_out
     audited = f"Audited columns: {', '.join(map(str, Z.columns[:20]))}{', ...' if Z.shape[1] > 20 else ''}."
     hint = [WORDS["audits"]["bits"]] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
     Z, filled = _filled(Z)
-    parts = [s] if groups == "intersection" or s.shape[1] == 1 else [s[[name]] for name in s.columns]
+    parts = [s] if crossed else [s[[name]] for name in s.columns]
     who = people_of(table, person, known)
     found = [audit_in_words(Z, sensitive_features=part, person=who, **options)[0] for part in parts]
     asks = people_notes(table, person, [*sensitive, *drop, label])

@@ -22,6 +22,7 @@ from fairbits.estimators.promises import released_class
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
+from fairbits.workflow.decision_checks import class_rates
 from fairbits.workflow.option_words import WORDS, audit_in_words, worded
 from fairbits.workflow.table_audit import people_notes, people_of
 
@@ -251,14 +252,14 @@ def label_column(model: FittedModel, table: TableFile, label: str) -> pd.Series:
 
 def audit_model(
     model: FittedModel, table: TableFile, *, label: str | None = None, person: Sequence[str] = (), **options: Any
-) -> tuple[list[Audit], list[str]]:
-    """Audit a model on the rows of a table, for the sensitive columns it protects; return also notes.
+) -> tuple[list[Audit], list[str], dict[str, Any] | None]:
+    """Audit a model on the rows of a table, for the sensitive columns it protects.
 
-    Rows of its fit are not audited.
+    Returns also notes and, with labels, the rates of its classes by group. Rows of its fit are not audited.
     """
     new = new_rows(model, table, person)
     if new.fitted:
-        return [], [*new.notes, WORDS["audits"]["not_fresh"]]
+        return [], [*new.notes, WORDS["audits"]["not_fresh"]], None
     X, y, s, who = new.X, None, new.s, people_of(table, person, new.known)
     if label is not None:
         labels = label_column(model, table, label)[new.known]
@@ -266,7 +267,12 @@ def audit_model(
         X, y, s = X[has], labels[has].to_numpy(model.method.classes_.dtype), s[has]
         who = None if who is None else who[has]
     found, _ = audit_in_words(_released(model), X, y, sensitive_features=s, person=who, **options)
-    return [found], new.notes
+    if y is None:
+        return [found], new.notes, None
+    one, known = one_row_each(who, len(X)), (model.record or {}).get("decision") or {}
+    positive = known.get("positive") or str(model.method.classes_[-1])
+    rates = class_rates(model.method, X[one], y[one], s.iloc[one], positive, found.confidence)
+    return [found], new.notes, rates
 
 
 def _released(model: FittedModel) -> Any:

@@ -245,11 +245,11 @@ def test_bad_arguments_are_named():
 
 
 @pytest.mark.parametrize("right", [0, 37, 50])
-def test_the_accuracy_has_wilsons_interval(right):
+def test_the_accuracy_has_an_exact_interval(right):
     labels = np.arange(50) % 2
     said = np.where(np.arange(50) < right, labels, 1 - labels)
     found = score_intervals(np.eye(2)[said], labels, 0.9)["accuracy"]
-    assert found == pytest.approx(tuple(binomtest(right, 50).proportion_ci(0.9, "wilson")), abs=1e-12)
+    assert found == pytest.approx(tuple(binomtest(right, 50).proportion_ci(0.9, "exact")), abs=1e-12)
 
 
 def test_the_auc_is_within_its_interval_as_often_as_it_says():

@@ -20,6 +20,7 @@ def test_rates_of_groups_and_crossings_by_hand():
     women, men = found.loc[("sex", "F")], found.loc[("sex", "M")]
     assert (women.rows, women.selected, women.true_positive, women.false_positive) == (4, 0.25, 0.5, 0.0)
     assert (men.rows, men.selected, men.true_positive, men.false_positive) == (4, 0.75, 1.0, 0.5)
+    assert (women.base, women.accuracy, men.base, men.accuracy) == (0.5, 0.75, 0.5, 0.75)
     limits = binomtest(3, 4).proportion_ci(0.95, method="exact")
     assert (men.selected_low, men.selected_high) == pytest.approx((limits.low, limits.high))
     observed, bound = selection_ratio(decision, sensitive_features=s["sex"])
@@ -77,6 +78,40 @@ def test_decisions_and_labels_share_their_favourable_value():
         group_rates([0, 1, 1, 1], sensitive_features=s, y=["no", "no", "yes", "no"])
     with pytest.raises(InputError, match="it has 0"):
         group_rates([], sensitive_features=[])
+
+
+def test_ratios_are_to_the_reference_group():
+    s, decision = np.repeat(["a", "b", "c"], [4, 8, 4]), np.repeat([1, 0, 1, 0, 1], [1, 3, 4, 6, 2])
+    found = group_rates(decision, sensitive_features=s).set_index("group")
+    assert found.reference.to_dict() == {"a": False, "b": True, "c": False}  # the largest
+    assert found.ratio.to_dict() == {"a": 0.5, "b": 1.0, "c": 1.0}
+    assert (found.loc["b", "ratio_low"], found.loc["b", "ratio_high"]) == (1, 1)
+    own, base = (binomtest(k, n).proportion_ci(0.95**0.5, method="exact") for k, n in ((1, 4), (4, 8)))
+    limits = own.low / base.high, own.high / base.low
+    assert (found.loc["a", "ratio_low"], found.loc["a", "ratio_high"]) == pytest.approx(limits)
+    named = group_rates(decision, sensitive_features=s, reference="a").set_index("group")
+    assert named.ratio.to_dict() == {"a": 1.0, "b": 2.0, "c": 2.0}
+    nobody = group_rates(decision * (s != "b"), sensitive_features=s).set_index("group")
+    assert np.isnan(nobody.ratio["a"])
+    assert nobody.ratio_high["a"] == np.inf
+
+
+def test_the_interval_of_a_ratio_misses_it_as_rarely_as_it_says():
+    """All outcomes of two small groups, and a grid of their rates."""
+    n, other, grid = 4, 7, np.linspace(0.05, 0.95, 13)
+    x, y = (part.ravel() for part in np.mgrid[: n + 1, : other + 1])
+    s, ends = np.repeat(["a", "b"], [n, other]), []
+    for one, two in zip(x, y, strict=True):
+        selected = np.r_[np.arange(n) < one, np.arange(other) < two]
+        found = group_rates(selected, sensitive_features=s, confidence=0.8).set_index("group")
+        ends.append(found.loc["a", ["ratio_low", "ratio_high"]])
+    low, high = np.array(ends, dtype=float).T
+    misses = [
+        (binom.pmf(x, n, p) * binom.pmf(y, other, q))[(low > p / q + 1e-12) | (high < p / q - 1e-12)].sum()
+        for p in grid
+        for q in grid
+    ]
+    assert 0.02 < max(misses) <= 0.2
 
 
 def test_no_two_rates_have_a_smaller_ratio_than_bounded_too_often():

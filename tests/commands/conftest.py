@@ -33,7 +33,7 @@ def fairbits(monkeypatch, capsys):
 def fit(folder, *arguments, table=None, sensitive="sex"):
     """Fit a small table in a folder; the model is in m, the table beside it."""
     (population(600, 0) if table is None else table).to_csv(folder / "pay.csv", index=False)
-    arguments = ["--label", "paid", "--sensitive", sensitive, "--epochs", "3", *arguments]
+    arguments = ["--label", "paid", "--sensitive", sensitive, "--epochs", "3", "--seed", "0", *arguments]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["fairbits", "fit", str(folder / "pay.csv"), *arguments, "-o", str(folder / "m")])
         train_briefly(patch, 100)  # a model of the session is made before the module trains briefly
@@ -52,7 +52,7 @@ def fitted(tmp_path_factory):
 @pytest.fixture(scope="session")
 def hard(tmp_path_factory):
     """Return a folder with a hard code, which is certified."""
-    return fit(tmp_path_factory.mktemp("hard"), "--max-disparity", "0.7", "--code-size", "4")
+    return fit(tmp_path_factory.mktemp("hard"), "--for", "codes", "--max-disparity", "0.7", "--code-size", "4")
 
 
 @pytest.fixture(scope="session")

@@ -40,13 +40,15 @@ def test_bits_have_a_hint_to_the_model(place, fairbits):
     assert "--model MODEL" in fairbits("audit", "b.csv", "--sensitive", "sex").out
 
 
-def test_small_crossings_make_an_audit_of_each_column(place, fairbits):
+def test_each_column_is_audited_on_its_own_or_all_are_crossed(place, fairbits):
     table = population(400, 3)
     table["race"] = np.where(np.arange(400) < 12, "rare", "common")
     table.to_csv("t.csv", index=False)
     found = json.loads(fairbits("audit", "t.csv", "--sensitive", "sex,race", "--columns", "grade", "--json").out)
     assert [a["leakage"][0]["column"] for a in found["audits"]] == ["sex", "race"]
-    crossed = json.loads(fairbits("audit", "t.csv", "--sensitive", "sex,job", "--columns", "grade", "--json").out)
+    assert "Each sensitive column is taken on its own; --crossed takes their combinations." in found["notes"]
+    asked = ["--sensitive", "sex,job", "--crossed", "--columns", "grade", "--json"]
+    crossed = json.loads(fairbits("audit", "t.csv", *asked).out)
     assert [a["leakage"][0]["column"] for a in crossed["audits"]] == ["sex x job"]
 
 
@@ -64,7 +66,10 @@ def test_a_model_on_new_rows(place, fairbits, fitted):
     population(500, 3).assign(paid=lambda t: t.paid.where(t.index > 9)).to_csv("t.csv", index=False)
     ended = fairbits("audit", "t.csv", "--model", fitted / "m", "--label", "paid", "--json")
     assert ended.code == 0, ended.err
-    (found,) = json.loads(ended.out)["audits"]
+    record = json.loads(ended.out)
+    (found,) = record["audits"]
+    assert record["rates"]["positive"] == "yes"
+    assert sum(rate["rows"] for rate in record["rates"]["rates"]) == 490
     assert found["subject"] == "BinaryMIClassifier"
     assert found["rows"] == 490
     assert found["task"]["one_draw_auc"] > 0.7

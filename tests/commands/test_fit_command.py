@@ -40,7 +40,7 @@ def run(monkeypatch, *arguments):
     return 0
 
 
-BRIEF = ["--epochs", 2, "--code-size", 3]
+BRIEF = ["--epochs", 2, "--code-size", 3, "--seed", 0]
 NAMED = ["--label", "paid", "--sensitive", "sex"]
 
 
@@ -59,6 +59,36 @@ def test_a_table_becomes_a_folder(table, tmp_path, monkeypatch, capsys):
     assert (folder / "model_card.md").read_text().startswith("# Model card: Predicting paid; protected: sex")
     assert "model_card.md, report.html" in " ".join(out.split())
     assert "Predicting paid; protected: sex" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_seed_repeats_a_fit_and_attempts_on_a_table_are_counted(table, tmp_path, monkeypatch, capsys):
+    filed = ["--owner", "Ann", "--purpose", "a test", "--approved-by", "Bo", "--favourable", "no"]
+    records = []
+    for place, options in (("a", filed), ("b", []), ("c", ["--seed", 1]), ("elsewhere/d", [])):
+        if place == "c":  # the same rows in another order are the same table
+            pd.read_csv(table, sep=";").iloc[::-1].to_csv(table, sep=";", index=False)
+        run(monkeypatch, table, *NAMED, "--max-disparity", 0.9, *BRIEF, *options, "-o", tmp_path / place)
+        records.append(json.loads((tmp_path / place / "audit.json").read_text()))
+    first, again, other, _ = records
+    assert [record["attempt"] for record in records] == [1, 2, 3, 1]
+    assert len({record["table_hash"] for record in records}) == 1
+    assert [record["seed"] for record in records] == [0, 0, 1, 0]
+    assert again["audit"]["task"] == first["audit"]["task"]
+    assert again["tested"] == first["tested"] != other["tested"]
+    assert first["filed"] == {"owner": "Ann", "purpose": "a test", "approved_by": "Bo"}
+    assert (first["decision"]["positive"], again["decision"]["positive"]) == ("no", "yes")
+    share = {r["group"]: r["selected"] for r in first["decision"]["rates"]}
+    assert {r["group"]: 1 - r["selected"] for r in again["decision"]["rates"]} == pytest.approx(share)
+    assert "This is attempt 3 on this table." in capsys.readouterr().out
+    drawn = [*NAMED, "--max-disparity", 0.9, *BRIEF[:4], "-o"]
+    run(monkeypatch, table, *drawn, tmp_path / "e")
+    run(monkeypatch, table, *drawn, tmp_path / "f")
+    assert len({json.loads((tmp_path / f / "audit.json").read_text())["seed"] for f in "ef"}) == 2
+
+
+def test_a_class_that_is_not_in_the_table_is_told_before_the_training(table, tmp_path, monkeypatch, capsys):
+    assert run(monkeypatch, table, *NAMED, "--favourable", "maybe", *BRIEF, "-o", tmp_path / "m") == 1
+    assert "--favourable maybe is not among the labels no, yes." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("place", "words"), [("pay.csv", "is a file"), ("pay.csv/m", "No folder can be made")])
@@ -83,7 +113,9 @@ def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path
     """A terminal shows a bar meanwhile, and JSON stays JSON."""
     monkeypatch.setenv("FORCE_COLOR", "1")  # as if stderr were a terminal
     monkeypatch.setenv("COLUMNS", "120")
-    code = run(monkeypatch, table, *NAMED, "--max-disparity", 0.01, *BRIEF, "-o", tmp_path / "m", "--json")
+    code = run(
+        monkeypatch, table, *NAMED, "--for", "codes", "--max-disparity", 0.15, *BRIEF, "-o", tmp_path / "m", "--json"
+    )
     assert code == 3
     out, err = capsys.readouterr()
     assert "step 1 of 4, training and certifying" in err
@@ -92,11 +124,11 @@ def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path
     record = json.loads(out)
     assert record["format"] == 2
     assert not record["certified"]
-    assert "No model could be certified to a disparity of at most 0.01" in record["refusal"]
+    assert "No model could be certified to a disparity of at most 0.15" in record["refusal"]
     assert (tmp_path / "m" / "model" / "manifest.json").exists()
     for name in ("model_card.md", "report.html"):
         text = (tmp_path / "m" / name).read_text(encoding="utf-8")
-        assert "could be certified to a disparity of at most 0.01" in text
+        assert "could be certified to a disparity of at most 0.15" in text
         assert "max_disparity=" not in text
 
 
@@ -118,7 +150,8 @@ def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, c
         (["--label", "payed", "--sensitive", "sex"], "did you mean 'paid'?"),
         ([*NAMED, "--gamma", 0.1, "--max-disparity", 0.1], "one of the two"),
         ([*NAMED, "--gamma", 0.1, "--encode-sensitive"], "--encode-sensitive needs a limit. Leave --gamma out."),
-        ([*NAMED, "--gamma", 0.1, "--promise", "class"], "--promise class needs a limit. Leave --gamma out."),
+        ([*NAMED, "--gamma", 0.1, "--for", "decisions"], "--for decisions needs a limit. Leave --gamma out."),
+        ([*NAMED, "--for", "codes", "--max-disparity", 0.9, "--reference", "F"], "--reference is for decisions."),
         ([*NAMED, "--odds-label", "yes"], "--odds-label needs a limit. Pass --max-odds-disparity."),
         (
             [*NAMED, "--max-odds-disparity", 0.1, "--odds-label", "maybe"],

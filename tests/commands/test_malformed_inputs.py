@@ -145,7 +145,7 @@ BAD = {
     "columns of a model": (
         GOOD,
         ["audit", "t.csv", "--model", "m", "--drop", "job"],
-        "a model knows which columns it reads",
+        "a model knows its columns and groups",
     ),
     "S not there to encode": (
         without("sex"),
@@ -158,13 +158,9 @@ BAD = {
     "fit: one row": (population(1, 7).to_csv(index=False).encode(), FIT, "at least 200 are needed"),
     "fit: label with one value": (table(paid="yes"), FIT, "is yes in every row"),
     "fit: label missing": (table(paid=None), FIT, "The table has 0 rows with a label"),
-    "fit: S of 300 values": (table(sex=MANY), FIT, "The sensitive column 'sex' has 300 distinct values"),
+    "fit: S of 300 values": (table(sex=MANY), FIT, "'sex' has 300 groups, none of at least 17 training rows"),
     "fit: S of one group": (table(sex="F"), FIT, "The sensitive column 'sex' has only one group"),
-    "fit: a group of twelve": (
-        table(sex=["X"] * 12 + ["F", "M"] * 144),
-        FIT,
-        "A group is too small to protect: X (12 rows)",
-    ),
+    "fit: a group of twelve": (table(sex=["X"] * 12 + ["F"] * 288), FIT, "'sex' has 2 groups, one of at least 17"),
     "fit: nothing left": (GOOD, [*FIT, "--drop", "id,grade,height,job,day"], "Nothing is left to predict from"),
     "fit: only a name": (GOOD, [*FIT, "--drop", "grade,height,job,day"], "every column was dropped"),
     "fit: empty columns": (
@@ -277,12 +273,12 @@ def test_what_can_be_understood_is(place, fairbits, name, model):
 
 def test_the_command_line_has_its_own_remedies():
     for name, remedy in REMEDIES.items():
-        kind = type(name, (InputWarning,), {"rows_needed": 240, "limit": 0.1, "people": ["id"]})
+        kind = type(name, (InputWarning,), {"people": ["id"]})
         warning = kind("The model is odd.", remedy="Pass groups='each' to fit.")
         said = worded(warning)
         assert said == f"The model is odd. {remedy(warning) if callable(remedy) else remedy}"
         assert not PYTHON_WORDS.search(said)
-    assert said == "The model is odd. A limit of 0.1 needs a table of about 1,000 rows."
+    assert said == "The model is odd. Pass --person id."
 
 
 def test_every_remedy_is_of_an_error_that_exists():

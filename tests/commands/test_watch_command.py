@@ -77,7 +77,10 @@ def test_scores_are_watched_in_levels(place, fairbits):
         "--levels low must be numbers": ["--levels", "low"],
     }.items():
         assert message in fairbits("watch", "2.csv", *asked, *more).err
-    assert "--levels is for --decision" in fairbits("watch", "m", "0.csv", "--state", "n", "--levels", "1").err
+    assert (
+        "--levels and --crossed are for --decision"
+        in fairbits("watch", "m", "0.csv", "--state", "n", "--levels", "1").err
+    )
 
 
 def test_a_second_process_waits_outside(place, fairbits):

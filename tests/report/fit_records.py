@@ -9,7 +9,7 @@ from fairbits.auditing import audit
 from fairbits.report.page import FORMAT
 from fairbits.tables.task import make_task
 from fairbits.workflow import fit_task as fitting
-from fairbits.workflow.fit_task import fit_record
+from fairbits.workflow.fit_records import fit_record
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 GROUP = "<b onclick='alert(2)'>&amp;\"F"
@@ -33,7 +33,7 @@ def small_table(n=600, seed=0):
 
 def small_record(**options):
     """Return the record of a fit of a few epochs, as it is read from a file."""
-    task = make_task(small_table(), "paid", [EVIL, "age"], n_bins=2)
+    task = make_task(small_table(), "paid", [EVIL, "age"], n_bins=2, crossed=True)
     asked = fitting.FitOptions(**(options or {"max_disparity": 0.9}), code_size=3, max_epochs=2)
     fit = fitting.fit_task(task, asked, path=(0.05, 0.3, 0.9))
     record = fit_record(fit, task, f"{EVIL}.csv")

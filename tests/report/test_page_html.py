@@ -15,13 +15,16 @@ import pytest
 from battery import one_quickly
 from fit_records import EVIL, GROUP, audit_record, small_record
 from paper_records import draw_no_pixels, everything
+from scipy.stats import binomtest
 
 from fairbits.lab.paper import paper_sections, write_lab_report
 from fairbits.lab.run_records import append_record
 from fairbits.report import charts as looks
+from fairbits.report.model_card import model_card
 from fairbits.report.page import record_page
+from fairbits.report.wording import summary, worse_off
 
-SECTIONS = ["verdict", "frontier", "attacks", "guarantee", "data", "bits", "scores", "learning", "words"]
+SECTIONS = ["verdict", "frontier", "rates", "attacks", "guarantee", "data", "bits", "scores", "words"]
 CSS = (Path(looks.__file__).parent / "style.css").read_text()
 
 
@@ -69,6 +72,12 @@ def record():
 def random():
     """Return the record of a random code."""
     return small_record(gamma=0.5)
+
+
+@pytest.fixture(scope="module")
+def decided():
+    """Return the record of a model whose decisions are certified."""
+    return small_record(max_disparity=0.9, promise="class")
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +158,7 @@ def test_names_are_data_of_charts_and_never_programs(parsed):
 def test_every_chart_has_words_and_numbers(html, parsed):
     charts = [a for t, a in parsed.elements if t == "div" and a.get("class") == "chart"]
     assert {c["id"] for c in charts} == set(parsed.specs)
-    assert len(charts) == 1 + 1 + 2 + 1 + 2
+    assert len(charts) == 1 + 1 + 1 + 2
     for chart in charts:
         assert chart["role"] == "img"
         assert len(chart["aria-label"]) > 20
@@ -180,21 +189,98 @@ def test_the_page_says_what_the_record_says(record, parsed):
         assert line[1:] in parsed.text
 
 
-@pytest.mark.parametrize("varied", ["limit", "gamma"])
-def test_the_slider_has_a_text_for_every_model_of_the_path(request, varied):
-    names = ("record", "parsed") if varied == "limit" else ("random", "parsed_random")
-    record, parsed = map(request.getfixturevalue, names)
-    (slider,) = parsed.having("input", type="range")
-    (texts,) = [json.loads(text) for a, text in parsed.scripts if a.get("id") == "places"]
-    path = sorted((m for m in record["alternatives"] if m["name"] == "fairbits"), key=lambda m: m["value"])
-    name, of = ("training limit", "") if varied == "limit" else ("gamma", "one_draw_")
-    assert int(slider["max"]) == len(path) - 1
-    for text, model in zip(texts, path, strict=True):
-        assert text.startswith(f"{name} {model['value']:g}")
-        assert f"accuracy {model['scores'][f'{of}accuracy']:.3f}" in text
-        assert f"disparity {model['scores']['disparity']:.3f}" in text
-        assert ("the chosen model" in text) == model["chosen"]
-    assert path[int(slider["value"])]["chosen"]
+def drawn_points(parsed):
+    """Return the models of the main chart, and the limit that is drawn in it."""
+    tables = [rows for rows in parsed.specs["frontier-chart"]["datasets"].values() if rows]
+    points = next(rows for rows in tables if "kind" in rows[0])
+    return points, [rows[0]["bound"] for rows in tables if list(rows[0]) == ["bound"]]
+
+
+def test_models_are_drawn_by_what_is_proved_of_them(record, parsed):
+    points, limits = drawn_points(parsed)
+    own = [model for model in record["alternatives"] if model["name"] == "fairbits"]
+    assert len(points) == len(own) + 2  # and two references
+    assert limits == [record["asked"]["max_disparity"]]
+    for point, model, tested in zip(points, own, record["tested"], strict=False):
+        assert point["bound"] == tested["code_total_variation"] > point["shown"] == tested["shown_code_total_variation"]
+        assert point["kind"] == ("fairbits, passed" if tested["passed"] else "fairbits, not passed")
+        assert point["chosen"] == model["chosen"]
+        right = round(model["scores"]["accuracy"] * record["audit"]["rows"])
+        exact = binomtest(right, record["audit"]["rows"]).proportion_ci(0.95, method="exact")
+        assert (point["low"], point["high"]) == pytest.approx((exact.low, exact.high))
+    for point in points[len(own) :]:  # a score has no code to certify
+        assert point["shown"] is None
+        assert point["proved"] is None
+
+
+def test_references_are_certified_where_decisions_are(decided):
+    points, _ = drawn_points(Parsed(record_page(decided)))
+    proved = {model["name"]: model["proved"] for model in decided["alternatives"]}
+    for point in points:
+        assert point["proved"] is not None
+        assert point["bound"] > point["shown"]
+        if point["method"] != "fairbits":
+            assert point["bound"] == proved[point["method"]]["class_total_variation"]
+
+
+@pytest.mark.parametrize("earlier", ["random", "tested until the first failure", "no tests"])
+def test_without_proofs_the_measured_disparity_is_drawn(record, random, earlier):
+    if earlier == "random":
+        record = random
+    record = {**record, "tested": record["tested"][:1] if earlier.startswith("tested") else []}
+    points, _ = drawn_points(parsed := Parsed(record_page(record)))
+    assert [p["bound"] for p in points] == [m["scores"]["disparity"] for m in record["alternatives"][: len(points)]]
+    assert not any(point["shown"] for point in points)
+    assert "It is measured on the test rows" in parsed.text
+
+
+@pytest.mark.parametrize("name", ["record", "random", "decided"])
+def test_rates_are_those_of_the_groups(request, name):
+    """Also of codes: of the class that is predicted from them."""
+    record = request.getfixturevalue(name)
+    decision = record["decision"]
+    text = Parsed(record_page(record)).text.split("Who gets what? ")[2]
+    assert {rate["column"] for rate in decision["rates"]} == {EVIL, "age", f"{EVIL} x age"}
+    for rate in decision["rates"]:
+        assert rate["base_low"] <= rate["base"] <= rate["base_high"]
+        for cell in ("selected", "accuracy"):
+            assert f"{rate[cell]:.3f}" in text
+    assert "The favourable class is 'yes', the last in sorted order" in text
+    for card in (model_card(record), summary(record)):
+        assert "selected" in card or "selection rate" in card
+        assert "favourable class is 'yes'" in card
+
+
+def test_who_is_worse_off_is_said_and_chance_is_not_taken_for_it(decided):
+    ratio = {**decided["decision"]["ratios"][0], "worst": "b", "best": "a", "between": [0.2, 0.3]}
+    for chance, words in (
+        (0.001, "b is worse off: its rate of 'yes' is 0.200, and 0.300 for a."),
+        (0.3, "no more than"),
+    ):
+        changed = {**decided["decision"], "ratios": [{**ratio, "chance": chance}]}
+        lines = worse_off({**decided, "decision": changed})
+        assert words in lines[1]
+        assert ("worse off" in lines[1]) == (chance < 0.05)
+
+
+def test_attempts_and_what_to_file_are_said(record):
+    filed = {"owner": "Ann", "purpose": "to test", "approved_by": None}
+    changed = {**record, "attempt": 3, "seed": 7, "table_hash": "f00", "filed": filed}
+    for text in (Parsed(record_page(changed)).text, model_card(changed), summary(changed)):
+        assert "This is attempt 3 on this table." in text
+        assert "at most 15% instead of 5%" in text
+    for text in (Parsed(record_page(changed)).text, model_card(changed).replace(":", "")):
+        for words in ("owner Ann", "purpose to test", "seed 7", "hash of the table f00"):
+            assert words in text
+        assert "approved" not in text
+    assert "This is attempt" not in summary({**changed, "attempt": 1})
+
+
+def test_training_is_folded_away(parsed, parsed_random):
+    for page, curves in ((parsed, []), (parsed_random, ["learning"])):  # a linear code has no curve
+        names = [a["id"] for a in page.having("section", **{"class": "folded"})]
+        assert names == [*curves, "bits", "scores", "words"]
+        assert len(page.having("details", **{"class": "fold"})) == len(names)
 
 
 def test_only_random_codes_are_drawn(parsed, parsed_random):
@@ -214,21 +300,28 @@ def test_only_random_codes_are_drawn(parsed, parsed_random):
 
 
 def test_the_verdicts(record):
-    refused = {**record, "certified": False, "refusal": "No model could be certified."}
-    fixed = {**record, "asked": {**record["asked"], "gamma": 0.5, "max_disparity": None}}
-    for changed, badge in ((record, "certified"), (refused, "not certified"), (fixed, "no limit requested")):
+    old = {name: part for name, part in record.items() if name != "verdict"}  # until version 0.2
+    refused = {**old, "certified": False, "refusal": "No model could be certified."}
+    fixed = {**old, "asked": {**record["asked"], "gamma": 0.5, "max_disparity": None}}
+    useless = {**record, "verdict": "certified but not useful", "useful_limit": 0.4321}
+    badges = ["certified", "not certified", "no limit requested", "certified but not useful"]
+    for changed, badge in zip((old, refused, fixed, useless), badges, strict=True):
         found = Parsed(record_page(changed))
         assert f"{badge} " in found.text
         assert found.having("p", **{"class": f"badge {badge.replace(' ', '-')}"})
     assert "Not certified. No model could be certified." in Parsed(record_page(refused)).text
+    said = Parsed(record_page(useless)).text
+    assert "but not useful: the rates of any decision made from" in said
+    assert "the smallest limit at which a useful model passes is about 0.433." in said
 
 
 @pytest.mark.parametrize(
     ("part", "section"),
     [
         ("alternatives", "frontier"),
-        ("scores_by_group", "scores"),
-        ("history", "learning"),
+        ("decision", "rates"),
+        ("scores_by_group", None),
+        ("history", None),
         ("front", None),
         ("certificate", None),
         ("task", "data"),
@@ -261,11 +354,11 @@ def test_audits_of_other_representations_have_a_page():
     groups = rng.choice(["a", "b"], 400)
     code = Parsed(record_page(audit_record((rng.random((400, 3)) < 0.5).astype(int), groups)))
     assert "Audit of the representation on 400 rows. At 95% confidence" in code.text
-    assert set(code.specs) == {"bits-chart", "attacks-chart-0"}
+    assert set(code.specs) == {"bits-chart", "attacks-chart"}
     real = Parsed(record_page(audit_record(rng.normal(size=(400, 3)), groups)))
     assert "Nothing is certified" in real.text
-    assert set(real.specs) == {"attacks-chart-0"}
-    assert real.text.count("Not in this report") == 6
+    assert set(real.specs) == {"attacks-chart"}
+    assert real.text.count("Not in this report") == 4
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits.tables.task import as_groups, make_task, split_groups
+from fairbits.tables.protected_groups import as_groups, pool
+from fairbits.tables.task import make_task
 
 
 def table(n=400, **columns):
@@ -78,20 +79,92 @@ def test_missing_groups_are_a_group(kind):
     assert "40 rows" in task.notes[0]
 
 
-def test_small_crossings_make_each_column_stand_on_its_own():
-    rng = np.random.default_rng(0)
-    rare = np.where(rng.random(400) < 0.1, "rare", "common")
+EACH = "Each sensitive column is taken on its own; --crossed takes their combinations."
+
+
+def test_columns_are_taken_on_their_own_unless_they_are_crossed():
+    rare = np.where(np.random.default_rng(0).random(400) < 0.1, "rare", "common")
     task = make_task(table(race=rare), "approved", ["sex", "race"])
     assert task.groups == "each"
     assert set(task.group_sizes) == {"sex=F", "sex=M", "race=rare", "race=common"}
-    assert "these combinations are too small" in task.notes[-1]
-    assert "rare" in task.notes[-1]
+    assert task.notes == [EACH]
+    crossed = make_task(table(), "approved", ["sex", "job"], crossed=True)
+    assert crossed.groups == "intersection"
+    assert len(crossed.group_sizes) == 6
+    assert crossed.notes == ["The combinations of sex, job are the groups; --each takes each column on its own."]
 
 
-def test_large_crossings_are_crossed():
-    task = make_task(table(), "approved", ["sex", "job"])
-    assert task.groups == "intersection"
-    assert len(task.group_sizes) == 6
+@pytest.mark.parametrize("crossed", [False, True])
+def test_deleting_rows_never_changes_how_columns_are_protected(crossed):
+    """Before, a crossing of 17 training rows was protected, and none if it had 16."""
+    race = np.where(np.arange(400) % 25 < 2, "rare", np.where(np.arange(400) % 2, "p", "q"))
+    whole = table(race=race)
+    for n in range(300, 400, 7):
+        task = make_task(whole[:n], "approved", ["sex", "race"], crossed=crossed)
+        assert task.groups == ("intersection" if crossed else "each")
+
+
+def test_rare_groups_are_pooled_and_it_is_said():
+    race = np.random.default_rng(0).choice(["A", "B", "C", "D", "E"], 400, p=[0.5, 0.41, 0.03, 0.03, 0.03])
+    task = make_task(table(race=race), "approved", ["race"])
+    rare = np.isin(race, ["C", "D", "E"])
+    assert task.s.race.tolist() == np.where(rare, "(other)", race).tolist()
+    assert task.group_sizes["(other)"] == rare.sum()
+    (note,) = task.notes
+    assert note.startswith(f"{rare.sum()} rows of race are pooled as '(other)': their groups have fewer than 17 train")
+    assert f"C ({(race == 'C').sum()} rows)" in note
+    new = pool(pd.DataFrame({"race": ["A", "C", "Z"]}), task.pooled)
+    assert new.race.tolist() == ["A", "(other)", "(other)"]
+
+
+def test_merge_small_is_about_training_rows():
+    race = np.random.default_rng(0).choice(["A", "B", "C"], 400, p=[0.6, 0.25, 0.15])
+    alone = make_task(table(race=race), "approved", ["race"])
+    trained = pd.Series(race[alone.parts[0]]).value_counts()
+    for n, groups in ((trained.B, {"A", "B"}), (trained.B + 1, {"A"})):
+        task = make_task(table(race=race), "approved", ["race"], merge_small=int(n))
+        assert {*task.group_sizes} == groups | {"(other)"}
+        assert sum(task.group_sizes.values()) == 400
+    with pytest.raises(ValueError, match="'race' has 3 groups, none of at least 300 training rows: there is nothing"):
+        make_task(table(race=race), "approved", ["race"], merge_small=300)
+
+
+def test_rare_combinations_are_pooled_too():
+    race = np.where(np.arange(400) % 10 == 0, "q", "p")
+    task = make_task(table(race=race), "approved", ["sex", "race"], crossed=True, merge_small=20)
+    assert set(task.group_sizes) == {"sex=F, race=p", "sex=M, race=p", "sex=(other), race=(other)"}
+    assert task.group_sizes["sex=(other), race=(other)"] == 40
+    new = pool(pd.DataFrame({"sex": ["F", "F"], "race": ["p", "q"]}), task.pooled)
+    assert new.to_numpy().tolist() == [["F", "p"], ["(other)", "(other)"]]
+
+
+def test_pooled_numbers_stay_in_their_order():
+    size = np.random.default_rng(0).choice([9, 10, 11, 12], 400, p=[0.35, 0.35, 0.15, 0.15])
+    task = make_task(table(size=size), "approved", ["size"], merge_small=60)
+    assert list(task.group_sizes) == ["9", "10", "(other)"]
+    missing = pd.Series(size, dtype=float).mask(np.arange(400) % 4 == 0)
+    named = make_task(table(size=missing), "approved", ["size"]).group_sizes
+    assert list(named) == ["9", "10", "11", "12", "(missing)"]
+
+
+def test_rare_classes_are_left_out_and_it_is_said():
+    label = np.array(["yes", "no"] * 200, dtype=object)
+    label[:15] = "maybe"
+    task = make_task(table(approved=label), "approved", ["sex"])
+    assert set(task.y) == {"yes", "no"}
+    assert len(task.y) == len(task.X) == len(task.s) == sum(map(len, task.parts)) == 385
+    about = "15 rows of rare classes are left out, and the certificate is not about such people: maybe (15 rows)."
+    assert task.notes == [about]
+
+
+def test_the_calibration_share_is_that_of_all_rows():
+    for share, sizes in ((0.24, [224, 96, 80]), (0.4, [160, 160, 80]), (0.1, [280, 40, 80])):
+        assert [len(part) for part in make_task(table(), "approved", ["sex"], calibration_share=share).parts] == sizes
+    rare = np.where(np.arange(400) % 10, "A", "B")
+    with pytest.raises(ValueError, match="'race' has 2 groups, one of at least 42 training"):  # 6 of 42 certify
+        make_task(table(race=rare), "approved", ["race"], calibration_share=0.1)
+    with pytest.raises(ValueError, match=r"calibration_share=0\.7 must be between 0\.05 and 0\.6"):
+        make_task(table(), "approved", ["sex"], calibration_share=0.7)
 
 
 def test_columns_that_number_or_name_the_rows_are_left_out():
@@ -149,14 +222,8 @@ def test_names_of_few_rows_are_not_written():
     _, held, _ = make_task(table(), "approved", ["sex"]).parts
     race = np.where(np.isin(np.arange(400), held[:3]), "Manx", np.where(np.arange(400) % 2, "A", "B"))
     task = make_task(table(race=race), "approved", ["race"])
-    left_out = "3 rows of race are left out: no training row is in their group (1 group of fewer than 10 rows)."
-    assert task.notes == [left_out]
-    s = pd.DataFrame(
-        {"sex": ["F"] * 60 + ["M"] * 60, "job": ["x"] * 45 + ["y"] * 12 + ["z"] * 3 + ["x", "y", "z"] * 20}
-    )
-    groups, _, (note,) = split_groups(s, 17)
-    assert groups == "each"
-    assert note.endswith("too small: sex=F, job=y (12 rows); 1 group of fewer than 10 rows.")
+    left_out = "3 rows of race are left out: their groups have fewer than 17 training rows, too few to pool"
+    assert task.notes == [f"{left_out} (1 group of fewer than 10 rows)."]
 
 
 many = np.arange(400).astype(str)
@@ -169,7 +236,7 @@ BAD = {
     "one value": ({"approved": 1}, "approved", ["sex"], "The label 'approved' is 1 in every row"),
     "continuous label": ({}, "income", ["sex"], "has 400 different values"),
     "rare class": ({"approved": [1] * 5 + [0] * 395}, "approved", ["sex"], "Only 5 rows have the label 1;"),
-    "a thousand groups": ({"sex": many}, "approved", ["sex"], "more than 50 groups"),
+    "a thousand groups": ({"sex": many}, "approved", ["sex"], "'sex' has 400 groups, none of at least 17 tr"),
     "one group": ({"sex": "F"}, "approved", ["sex"], "'sex' has only one group, 'F'"),
     "a copy of the label": ({"sex": np.arange(400) % 2, "approved": np.arange(400) % 2}, "approved", ["sex"], "hardly"),
     "two classes in one group": (
@@ -178,7 +245,7 @@ BAD = {
         ["sex"],
         "'approved' hardly differs within the groups of 'sex'",
     ),
-    "tiny group": ({"sex": ["X"] * 3 + ["F"] * 200 + ["M"] * 197}, "approved", ["sex"], "too small to protect: X"),
+    "tiny group": ({"sex": ["X"] * 3 + ["F"] * 397}, "approved", ["sex"], "'sex' has 2 groups, one of at least 17"),
 }
 
 
@@ -208,9 +275,8 @@ def test_training_rows_alone_decide():
     job = table()["job"].to_numpy().astype(object).copy()
     job[held[:3]] = "judge"
     told = make_task(table(job=job), "approved", ["job"])
-    assert (
-        "3 rows of job are left out: no training row is in their group (1 group of fewer than 10 rows)." in told.notes
-    )
+    (note,) = told.notes
+    assert note.startswith("3 rows of job are left out: their groups have fewer than 17 training rows")
     assert len(told.y) == 397
     assert [len(part) for part in told.parts] == [224, 93, 80]
     assert "judge" not in told.group_sizes
@@ -218,13 +284,12 @@ def test_training_rows_alone_decide():
 
 def test_rows_of_a_combination_that_no_training_row_has_are_left_out():
     columns = table()
-    train, held, _ = make_task(columns, "approved", ["sex", "job"]).parts
+    train, held, _ = make_task(columns, "approved", ["sex", "job"], crossed=True).parts
     race = np.where(columns.sex == "F", "p", np.where(np.arange(400) % 2, "p", "q"))
     women = held[(columns.sex.to_numpy() == "F")[held]][:2]
     race[women] = "q"
-    told = make_task(table(race=race), "approved", ["sex", "race"])
-    assert told.groups == "intersection"
-    assert "2 rows are left out: no training row is in their combination of groups." in told.notes
+    told = make_task(table(race=race), "approved", ["sex", "race"], crossed=True)
+    assert told.notes[0].startswith("2 rows of sex x race are left out: their groups have fewer than 17 training rows")
     assert len(told.group_sizes) == 3
     assert [len(part) for part in told.parts] == [len(train), len(held) - 2, 80]
     assert len(told.X) == len(told.y) == len(told.s) == 398
@@ -235,7 +300,8 @@ def test_few_missing_values_are_left_out():
     age[:12] = np.nan
     task = make_task(table(age=age), "approved", ["age"])
     assert len(task.X) == len(task.y) == len(task.s) == 388
-    assert "age is missing in 12 rows, too few for a group of their own: left out." in task.notes
+    said = "12 rows of age are left out: their groups have fewer than 17 training rows, too few to pool ((missing) (12"
+    assert task.notes[1].startswith(said)
     assert len(task.group_sizes) == 4
 
 

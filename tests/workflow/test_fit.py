@@ -9,11 +9,13 @@ import pytest
 
 from fairbits.certificate.released_code import fitted_code
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, SaturatedPenaltyWarning, VanishedClassWarning
-from fairbits.report.wording import assumptions, at_least, at_most, model_card, summary, verdict
+from fairbits.report.model_card import model_card
+from fairbits.report.wording import assumptions, at_least, at_most, summary, verdict
 from fairbits.tables.task import make_task
 from fairbits.workflow import fit_task as fitting
 from fairbits.workflow.comparisons import threshold_disparity
-from fairbits.workflow.fit_task import STEPS, FitOptions, fit_record, fit_task
+from fairbits.workflow.fit_records import fit_record
+from fairbits.workflow.fit_task import STEPS, FitOptions, fit_task
 
 BRIEF = {"code_size": 3, "max_epochs": 3}
 LIMITS, GAMMAS = (0.05, 0.4), (0.0, 0.5)
@@ -33,7 +35,7 @@ def task_of(n):
             "paid": paid,
         }
     )
-    return make_task(table, "paid", ["sex", "race"])
+    return make_task(table, "paid", ["sex", "race"], crossed=True)
 
 
 @pytest.fixture(scope="module")
