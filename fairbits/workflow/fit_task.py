@@ -67,8 +67,6 @@ class FitOptions:
         ):
             if needs and not limits:
                 raise InputError(f"{name} needs a limit.", remedy="Leave --gamma out.")
-        if self.reference is not None and self.promise != "class":
-            raise InputError("--reference is for decisions.", remedy="Leave it out, or pass --for decisions.")
         if self.odds_label is not None and self.max_odds_disparity is None:
             raise InputError("--odds-label needs a limit.", remedy="Pass --max-odds-disparity.")
 

@@ -151,7 +151,6 @@ def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, c
         ([*NAMED, "--gamma", 0.1, "--max-disparity", 0.1], "one of the two"),
         ([*NAMED, "--gamma", 0.1, "--encode-sensitive"], "--encode-sensitive needs a limit. Leave --gamma out."),
         ([*NAMED, "--gamma", 0.1, "--for", "decisions"], "--for decisions needs a limit. Leave --gamma out."),
-        ([*NAMED, "--for", "codes", "--max-disparity", 0.9, "--reference", "F"], "--reference is for decisions."),
         ([*NAMED, "--odds-label", "yes"], "--odds-label needs a limit. Pass --max-odds-disparity."),
         (
             [*NAMED, "--max-odds-disparity", 0.1, "--odds-label", "maybe"],
