@@ -46,14 +46,26 @@ def test_a_plan_is_a_table_or_json(table, fairbits):
 def test_an_impossible_limit_is_refused_in_seconds(table, fairbits, monkeypatch):
     monkeypatch.setattr(fit_task, "fit_task", lambda *_: pytest.fail("trained all the same"))
     for asked in ([], ["--for", "codes"]):
-        started = time.perf_counter()
-        ended = fairbits("fit", table, *NAMED, "--max-disparity", "0.02", *asked, "-o", "m")
-        assert time.perf_counter() - started < 3
+        started = time.process_time()
+        ended = fairbits("fit", table, *NAMED, "--seed", "0", "--max-disparity", "0.02", *asked, "-o", "m")
+        assert time.process_time() - started < 3
         assert ended.code == 1
         assert "--max-disparity 0.02 cannot be proved: group 'C' of race has" in ended.err
         for way in ("rows like these", "--merge-small", "--calibration-share"):
             assert way in ended.err
-    ended = fairbits("fit", table, "--label", "paid", "--sensitive", "race,sex", "--crossed", "--max-disparity", "0.02")
+    ended = fairbits(
+        "fit",
+        table,
+        "--label",
+        "paid",
+        "--sensitive",
+        "race,sex",
+        "--crossed",
+        "--max-disparity",
+        "0.02",
+        "--seed",
+        "0",
+    )
     assert "take each column on its own with --each" in ended.err
 
 
@@ -64,7 +76,19 @@ def pooled(tmp_path_factory):
     people(800, 0).to_csv(folder / "t.csv", index=False)
     asked = ["--merge-small", "40", "--reference", "A", "--calibration-share", "0.3", "--max-disparity", "0.9"]
     with pytest.MonkeyPatch.context() as patch:
-        command = ["fairbits", "fit", str(folder / "t.csv"), *NAMED, *asked, "--epochs", "2", "-o", str(folder / "m")]
+        command = [
+            "fairbits",
+            "fit",
+            str(folder / "t.csv"),
+            *NAMED,
+            *asked,
+            "--epochs",
+            "2",
+            "--seed",
+            "0",
+            "-o",
+            str(folder / "m"),
+        ]
         patch.setattr(sys, "argv", command)
         with pytest.raises(SystemExit) as ended:
             main()
@@ -96,12 +120,12 @@ def test_ratios_are_to_the_reference(pooled):
     assert ratio["reference"] == "A"
     assert ratio["shown"] == pytest.approx(min(rates[name] / rates["A"] for name in ("B", "(other)")))
     card = (pooled / "m" / "model_card.md").read_text()
-    assert "race: the smallest ratio of a group's rate of 'yes' to that of 'A' is at least" in card
+    assert "The smallest ratio to the rate of A is" in card
 
 
 def test_a_reference_that_is_no_group_is_told_before_the_training(table, fairbits, monkeypatch):
     monkeypatch.setattr(fit_task, "fit_task", lambda *_: pytest.fail("trained all the same"))
-    ended = fairbits("fit", table, *NAMED, "--max-disparity", "0.9", "--reference", "Z", "-o", "m")
+    ended = fairbits("fit", table, *NAMED, "--max-disparity", "0.9", "--reference", "Z", "--seed", "0", "-o", "m")
     assert ended.code == 1
     assert "--reference Z is not among the groups A; B; C; D." in ended.err
 
