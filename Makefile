@@ -7,7 +7,7 @@ INSTALLED := .venv/.installed
 
 run: $(INSTALLED)  ## fit and certify a model on the shipped COMPAS table, and write its report
 	rm -rf results/run
-	$(BIN)/fairbits fit compas --max-disparity 0.2 -o results/run
+	$(BIN)/fairbits fit compas --max-disparity 0.2 --favourable 0 -o results/run
 
 test: $(INSTALLED) lint  ## style, types and the whole default suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal

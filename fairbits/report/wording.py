@@ -270,16 +270,15 @@ def rate_lines(decision: dict[str, Any]) -> list[str]:
 
 
 def worse_off(record: Record) -> list[str]:
-    """Say which class is favourable, and for every sensitive column which group gets it least and how rates differ."""
+    """Say which class the rates are of, and for every sensitive column which group gets it least."""
     found, texts = record["decision"], TEXTS["rates"]
     asked, lines = record.get("asked") or {}, []
     named = asked.get("favourable") or asked.get("odds_label")
     lines.append(texts["chosen" if named else "default"].format(**found))
     for ratio in found["ratios"]:
-        text = (
-            texts["worse" if ratio["chance"] <= 1 - found["confidence"] else "equal"]
-            + texts["ratio_to" if ratio.get("reference") else "ratio"]
-        )
+        differs = "worse" if named else "less"  # who is worse off depends on which class is the favourable one
+        text = texts[differs if ratio["chance"] <= 1 - found["confidence"] else "equal"]
+        text += texts["ratio_to" if ratio.get("reference") else "ratio"]
         who = {name: group_name(ratio, ratio[name]) for name in ("worst", "best")}
         lines.append(text.format(**found, **{**ratio, **who}, least=at_least(ratio["at_least"])))
     return [*lines, *filter(None, [texts["of"][kind(record)]])]

@@ -245,10 +245,10 @@ def test_rates_are_those_of_the_groups(request, name):
         assert rate["base_low"] <= rate["base"] <= rate["base_high"]
         for cell in ("selected", "accuracy"):
             assert f"{rate[cell]:.3f}" in text
-    assert "The favourable class is 'yes', the last in sorted order" in text
+    assert "Rates are of 'yes', the last class in sorted order" in text
     for card in (model_card(record), summary(record)):
         assert "selected" in card or "selection rate" in card
-        assert "favourable class is 'yes'" in card
+        assert "ates are of 'yes'" in " ".join(card.split())
 
 
 def test_who_is_worse_off_is_said_and_chance_is_not_taken_for_it(decided):
@@ -258,9 +258,13 @@ def test_who_is_worse_off_is_said_and_chance_is_not_taken_for_it(decided):
         (0.3, "no more than"),
     ):
         changed = {**decided["decision"], "ratios": [{**ratio, "chance": chance}]}
-        lines = worse_off({**decided, "decision": changed})
+        asked = decided["asked"] | {"favourable": "yes"}
+        lines = worse_off({**decided, "decision": changed, "asked": asked})
         assert words in lines[1]
         assert ("worse off" in lines[1]) == (chance < 0.05)
+        unnamed = worse_off({**decided, "decision": changed, "asked": asked | {"favourable": None}})
+        assert "worse off" not in unnamed[1]
+        assert ("b gets 'yes' less often" in unnamed[1]) == (chance < 0.05)
 
 
 def test_attempts_and_what_to_file_are_said(record):
