@@ -136,3 +136,13 @@ def learned(cls):
     X, y, s = problem()
     with warnings.catch_warnings(action="error"):
         return quick(cls, **LEARNS).fit(X, y, sensitive_features=s)
+
+
+def known_posteriors(n, seed=0):
+    """Rows with known p(y,s|x) on a square: p(y=1|x) and p(s=1|x), independent given x, alike in the population."""
+    rng = np.random.default_rng(seed)
+    label = rng.beta(0.8, 0.8, n)
+    group = np.clip(0.25 + 0.5 * label + rng.normal(0, 0.15, n), 0.02, 0.98)
+    y, s = rng.random(n) < label, rng.random(n) < group
+    joint = np.stack([1 - label, label], 1)[:, :, None] * np.stack([1 - group, group], 1)[:, None]
+    return joint.reshape(n, 4).astype(np.float32), y.astype(int), s.astype(int)

@@ -29,12 +29,14 @@ from fairbits.estimators.inputs import said_elsewhere
 from fairbits.estimators.linear_code import LinearCodeClassifier
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import Claim, NotCertifiedError, Promise, check_labels, released_class, warn_of_labels
+from fairbits.metrics.gaps import mcnemar_p_value
 from fairbits.settings import check_settings, setting
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0)  # of the limit to prove
 BEYOND = (1.25, 1.5, 2.0, 3.0)  # times the limit: a class differs less between the groups than its code does
 FEW, TIGHT = 4, 4  # words of further linear codes, and for how many of the tightest limits: every word costs proof
+ALIKE = 0.1  # p-value up to which one decision rule is more accurate than another
 SAMPLES = 5  # of the training rows, to order the models
 SMALLEST = 1e-12  # probability in the log-loss
 
@@ -46,7 +48,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     The training rows put the models in order, from the safest on. Each is certified in turn until the first failure:
     testing in a fixed sequence needs no correction, and the guarantee that every limit is kept holds at `confidence`
     for all models before it together. The one of them that predicts the calibration labels best is kept: by what
-    codes are trained for, log-loss plus half the error rate, or by accuracy where the class alone is guaranteed. That
+    codes are trained for, log-loss plus half the error rate, or by accuracy where the class alone is guaranteed. Of
+    rules for decisions it is the least protected one, unless another is significantly more accurate on these rows. That
     is deliberate, and costs no confidence: the guarantee holds for whichever of them is chosen, by whatever rows.
 
     `promise` says what must keep the limits. "code": one draw of the code (`transform`); of a hard code the class is a
@@ -181,6 +184,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             if template is None or isinstance(template, FairCodeClassifier):
                 templates[i] = (template or FairCodeClassifier()).pipeline()
                 templates[i][-1].condition_on_label |= limits[1:] == (None, None)
+                if self.promise == "class" and self.max_information is None:
+                    for_decisions(templates[i])
             method = templates[i][-1] if isinstance(templates[i], Pipeline) else templates[i]
             if not hasattr(method, "fit") or not hasattr(method, "predict"):
                 raise InputError("is not a classifier.", argument="estimator", value=method)
@@ -272,7 +277,13 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         scores = self.path_[score][self.path_.passed]
         if failed is not None and scores.empty:
             raise NotCertifiedError(failed, self.confidence)
-        return models[int(scores.argmax() if score == "accuracy" else scores.argmin())]
+        best = models[int(scores.argmax() if score == "accuracy" else scores.argmin())]
+        if getattr(best, "objective", None) != "accuracy":
+            return best
+        # Protection does not make a rule more accurate, so small differences are chance.
+        right = best.predict(X)
+        alike = [m for m in models[: len(scores)] if mcnemar_p_value(y, right, m.predict(X)) > ALIKE]
+        return max(alike, key=lambda model: (model.limit, scores[models.index(model)]))
 
     def _claims(
         self, model: Any, X: Any, s: Any, y: Any = None, theorem: str = "shortest", person: Any = None
@@ -294,6 +305,12 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         usual = "class" if not hasattr(model, "code_probabilities") else "code" if model.is_hard else "both"
         limits = self.max_disparity, self.max_information, self.max_odds_disparity, self.odds_label
         return Promise(self.promise or usual, model.is_hard, *limits)
+
+
+def for_decisions(template: Any) -> None:
+    """Let a pipeline that ends in a linear code train for the accuracy of its class, where nobody gets the code."""
+    if isinstance(template[-1], LinearCodeClassifier):
+        template[-1].objective = "accuracy"
 
 
 def method_path(method: Any) -> str:

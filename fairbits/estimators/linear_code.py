@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 
 from fairbits.errors import InputError
-from fairbits.estimators.exact_code import ExactCodeNet, LimitedCode
+from fairbits.estimators.decision_rule import joint_estimates, scored_rules
+from fairbits.estimators.exact_code import ExactCodeNet, LimitedCode, disparity_slope
 from fairbits.information import WeighedGroups
 from fairbits.nn import Inputs
 from fairbits.settings import setting
@@ -57,6 +58,12 @@ class LinearCodeNet(ExactCodeNet):
         return tables.detach()  # of all rows: there is nothing to average
 
     @torch.no_grad()
+    def set_scores(self, weight: Tensor, bias: Tensor) -> None:
+        """Let the first words have these scores of (x - mean) / scale, and close the others.  (words, features)"""
+        self.logits.weight.zero_()[: len(weight)] = weight.to(self.mean)
+        self.logits.bias.fill_(CLOSED)[: len(bias)] = bias.to(self.mean)
+
+    @torch.no_grad()
     def start(self, batch: Batch) -> None:
         """Let the words differ in the label alone: they are the leaves of a tree on a linear estimate of it."""
         batch = map_tensors(Tensor.cpu, batch)  # LAPACK and scikit-learn
@@ -75,8 +82,7 @@ class LinearCodeNet(ExactCodeNet):
         leaves = tree.tree_.value[tree.tree_.feature < 0, :, 0]  # (at most as many as there are words, classes)
         words = torch.from_numpy(np.resize(leaves, (self.words, len(batch.y)))).clamp(SMALLEST, 1).log2()
         weight = FIRST_HARDNESS * words @ slopes.mT  # a word scores sum_y p(y|x) log p(y|word)
-        self.logits.weight.zero_()[: self.words] = weight[:, :-1].to(self.mean)
-        self.logits.bias.fill_(CLOSED)[: self.words] = weight[:, -1].to(self.mean)
+        self.set_scores(weight[:, :-1], weight[:, -1])
 
 
 class LinearCodeClassifier(LimitedCode):
@@ -92,9 +98,15 @@ class LinearCodeClassifier(LimitedCode):
     them, from words that differ in the label alone. The words are soft at first and hard at the end. Training counts
     the variance of a disparity twice: the training rows err, and those to come will.
 
+    For decisions rather than codes, `objective="accuracy"` has a word for every class and takes the most accurate rule
+    whose decisions on the training rows keep the limit: the class with the largest p(y|x), less a price for every group
+    (`decision_rules`). With a limit of 1 it is the most probable class. It takes X for p(y,s|x) if X looks like it, and
+    else estimates that linearly.
+
     Parameters
     ----------
     limit : on the leakage that the training rows let expect; what other rows show is for `certify` to bound
+    objective : "information", what the code tells about the label, or "accuracy", that of a word for every class
     code_size : bits per row, at most 10; few of the 2^m words are used under a limit
     max_words : words that may be used at most
     measure : "disparity", the total variation, or "information", in bits
@@ -105,6 +117,7 @@ class LinearCodeClassifier(LimitedCode):
     """
 
     code_size: int = setting(4, at_least=1, at_most=10, whole=True)
+    objective: str = setting("information", one_of=("information", "accuracy"))
     max_words: int = setting(1024, at_least=2, whole=True)
     max_epochs: int = setting(400, at_least=1, whole=True)
 
@@ -118,6 +131,9 @@ class LinearCodeClassifier(LimitedCode):
     def build(self, inputs: Inputs, n_classes: int) -> LinearCodeNet:
         if not isinstance(inputs, int):
             raise InputError("LinearCodeClassifier takes tables, not images.", remedy="Use ExactCodeClassifier.")
+        if self.objective == "accuracy" and n_classes > 2**self.code_size:
+            problem = f"has {2**self.code_size} words for {n_classes} classes, and each needs one."
+            raise InputError(problem, argument="code_size", value=self.code_size, remedy="Raise it.")
         return LinearCodeNet(inputs, self.code_size, self.table_sizes(n_classes), self.max_words)
 
     def initialise(self, net: Any, y: Tensor, s: Tensor, weight: Tensor) -> None:
@@ -132,6 +148,10 @@ class LinearCodeClassifier(LimitedCode):
             own = replica.rows.numpy().tobytes()
             if own not in gathered:
                 gathered[own] = self.gather(*(part[replica.rows.to(part.device)] for part in data[:4]))
+        if self.objective == "accuracy":
+            return self._choose_rules(replicas, data, gathered)
+        for replica in replicas:
+            own = replica.rows.numpy().tobytes()
             replica.net.start(gathered[own])  # type: ignore[operator]
             replica.net.to(self.device)
         batch = default_collate([gathered[replica.rows.numpy().tobytes()] for replica in replicas])
@@ -173,3 +193,33 @@ class LinearCodeClassifier(LimitedCode):
     def _label_shares(self, words: Tensor, batch: Batch) -> Tensor:
         labels = batch.y @ words
         return labels / labels.sum()
+
+    def _choose_rules(self, replicas: Sequence[Replica], data: TrainingData, gathered: dict[bytes, Batch]) -> None:
+        """Give every model the most accurate rule that keeps its limit on its rows, or the one that comes closest."""
+        tried: dict[bytes, list[tuple[float, float, Tensor]]] = {}
+        for replica in replicas:
+            own = replica.rows.numpy().tobytes()
+            if own not in tried:
+                rows = (part[replica.rows.to(part.device)].cpu() for part in data[:4])
+                tried[own] = self._rules(gathered[own], *rows)
+            within = [rule for rule in tried[own] if rule[0] <= replica.scalars["limit"]]
+            apart, error, scores = within[0] if within else min(tried[own], key=lambda rule: rule[0])
+            replica.net.set_scores(scores[:, :-1], scores[:, -1])  # type: ignore[operator]
+            replica.net.to(self.device)
+            replica.history, replica.best_epoch = [{"epoch": 0, "total": error, "disparity": apart}], 0
+
+    def _rules(
+        self, cells: Batch, x: Tensor, y: Tensor, s: Tensor, weight: Tensor
+    ) -> list[tuple[float, float, Tensor]]:
+        """Return rules with their disparity and error on the rows, as scores (classes, features + 1)."""
+        n_classes, sizes = len(self.classes_), self.group_sizes
+        joint = joint_estimates(x.numpy(), y.numpy(), s.numpy(), weight.numpy(), n_classes, sizes)
+        used = cells.weight.cpu() > 0
+        centres, mass = (part.cpu()[used].double().numpy() for part in (cells.x, cells.weight))
+        groups, found = self.prepare(y, s, weight), []
+        for scores in map(torch.from_numpy, scored_rules(joint, centres, mass, sizes, self.condition_on_label)):
+            decided = (x.double() @ scores[:, :-1].mT + scores[:, -1]).argmax(1)
+            words = torch.eye(n_classes)[decided]
+            apart = max((float(disparity_slope(own.row_weights @ words)[0]) for own, _ in groups), default=0.0)
+            found.append((apart, float((weight * (decided != y)).sum() / weight.sum()), scores))
+        return found

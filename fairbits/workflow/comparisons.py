@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import binomtest, mannwhitneyu
+from scipy.stats import mannwhitneyu
 from sklearn.pipeline import Pipeline
 
 from fairbits.auditing.auditor import Audit
@@ -21,6 +21,7 @@ from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import released_class
 from fairbits.information import total_variation
 from fairbits.information.sampling import code_information
+from fairbits.metrics.gaps import mcnemar_p_value
 
 OWN = "fairbits"  # the name of every model of the path
 FRONT = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)  # limits at which the optimum is estimated
@@ -89,16 +90,12 @@ def chance(y: np.ndarray, code: Any, rows: np.ndarray, constant: Any, decides: b
 
 
 def better_than_constant(y: np.ndarray, predicted: np.ndarray, constant: Any) -> float:
-    """Return the p-value of McNemar's exact one-sided test: is a model right more often than one class for everybody?
-
-    Rows where both are right, or both wrong, say nothing. Of the others, the model is right in about half by chance.
+    """Return the p-value of McNemar's exact test: is a model right more often than one class for everybody?
 
     >>> better_than_constant(np.array([1, 1, 1, 1, 1, 0, 0, 0]), np.array([1, 1, 1, 1, 1, 0, 0, 0]), 0)
     0.03125
     """
-    right, idle = predicted == y, y == constant
-    gained, lost = int((right & ~idle).sum()), int((idle & ~right).sum())
-    return float(binomtest(gained, gained + lost, alternative="greater").pvalue) if gained + lost else 1.0
+    return mcnemar_p_value(y, predicted, np.full(len(y), constant))
 
 
 def smallest_useful(bounds: list[float], useful: list[bool]) -> float | None:

@@ -22,7 +22,7 @@ from fairbits.encoding import TableEncoder
 from fairbits.encoding.people import one_row_each
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
-from fairbits.estimators.certified import CertifiedClassifier, method_path
+from fairbits.estimators.certified import CertifiedClassifier, for_decisions, method_path
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.estimators.posterior import PosteriorEncoder
@@ -83,6 +83,8 @@ class FitOptions:
             ).pipeline()
             information = self.max_disparity is None and overall
             model[-1].set_params(**asked, measure="information" if information else "disparity")
+            if self.promise == "class" and self.max_information is None:
+                for_decisions(model)
         check_settings(model[-1])
         return model
 

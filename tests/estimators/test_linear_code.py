@@ -4,23 +4,13 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from battery import problem
+from battery import known_posteriors, problem
 from sklearn.linear_model import LogisticRegression
 
 from fairbits import ExactCodeClassifier, FairCodeClassifier, InputError, LinearCodeClassifier
 from fairbits.estimators import fit_stack
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.estimators.posterior import PosteriorEncoder
-
-
-def posteriors(n, seed=0):
-    """Rows with known p(y,s|x) on a square: p(y=1|x) and p(s=1|x), independent given x, alike in the population."""
-    rng = np.random.default_rng(seed)
-    label = rng.beta(0.8, 0.8, n)
-    group = np.clip(0.25 + 0.5 * label + rng.normal(0, 0.15, n), 0.02, 0.98)
-    y, s = rng.random(n) < label, rng.random(n) < group
-    joint = np.stack([1 - label, label], 1)[:, :, None] * np.stack([1 - group, group], 1)[:, None]
-    return joint.reshape(n, 4).astype(np.float32), y.astype(int), s.astype(int)
 
 
 def disparity(codes, s):
@@ -38,13 +28,13 @@ def bits_about(model, X, y):
 
 @pytest.fixture(scope="module")
 def path():
-    X, y, s = posteriors(8_000)
+    X, y, s = known_posteriors(8_000)
     models = [LinearCodeClassifier(limit=limit, random_state=0) for limit in (0.03, 0.1, 0.3)]
     return fit_stack(models, X, y, sensitive_features=s)
 
 
 def test_the_limits_hold_for_other_rows(path):
-    X, _, s = posteriors(40_000, seed=1)
+    X, _, s = known_posteriors(40_000, seed=1)
     found = [disparity(model.transform(X), s) for model in path]
     np.testing.assert_array_less(found, [0.04, 0.11, 0.31])
     assert found[2] > 0.2
@@ -52,8 +42,8 @@ def test_the_limits_hold_for_other_rows(path):
 
 def test_codes_are_near_the_optimum_of_the_linear_programme(path):
     """On a known truth: the share of I(T;Y) that a code keeps of what any code of p(y,s|x) can keep."""
-    X, y, s = posteriors(40_000, seed=1)
-    joint = posteriors(8_000)[0].reshape(-1, 2, 2).astype(float)
+    X, y, s = known_posteriors(40_000, seed=1)
+    joint = known_posteriors(8_000)[0].reshape(-1, 2, 2).astype(float)
     limits = [disparity(model.transform(X), s) for model in path]
     best = optimal_front(joint.sum(2), joint.sum(1), limits, bins=16, starts=1).information
     kept = np.array([bits_about(model, X, y) for model in path]) / best
@@ -62,7 +52,7 @@ def test_codes_are_near_the_optimum_of_the_linear_programme(path):
 
 def test_words_are_cells_with_straight_edges(path):
     """Half-way between two rows with one word lies no other word."""
-    X = posteriors(2_000, seed=2)[0]
+    X = known_posteriors(2_000, seed=2)[0]
     words = path[1].transform(X) @ (1 << np.arange(4))
     for word in np.unique(words):
         rows = X[words == word]
@@ -87,7 +77,7 @@ def test_posteriors_come_from_the_encoder_and_words_may_be_limited_within_labels
 
 
 def test_folds_in_one_stack_are_those_of_fits_alone():
-    X, y, s = posteriors(600)
+    X, y, s = known_posteriors(600)
     halves = [np.arange(0, 600, 2), np.arange(1, 600, 2)]
     both = fit_stack([LinearCodeClassifier(max_epochs=30) for _ in halves], X, y, sensitive_features=s, rows=halves)
     for model, rows in zip(both, halves, strict=True):
