@@ -106,7 +106,7 @@ class LinearCodeClassifier(LimitedCode):
     Parameters
     ----------
     limit : on the leakage that the training rows let expect; what other rows show is for `certify` to bound
-    objective : "information", what the code tells about the label, or "accuracy", that of a word for every class
+    objective : "information", that of the code about the label, or "accuracy", that of a word for every class
     code_size : bits per row, at most 10; few of the 2^m words are used under a limit
     max_words : words that may be used at most
     measure : "disparity", the total variation, or "information", in bits

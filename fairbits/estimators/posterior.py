@@ -143,7 +143,12 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         label, *groups = self._by_target(estimates)
         own = [label, *(given[np.arange(len(targets)), :, targets[:, 0]] for given in groups)]
         pairs = zip(own, targets.T, strict=False)  # nothing estimates groups where all classifiers are frozen
-        self.blends_ = [LogisticRegression(max_iter=1_000).fit(ratios, target, weight) for ratios, target in pairs]
+        # A single classifier's most probable class, of two, stays the most probable one.
+        free = [len(self.learners_) > 1, *(True for _ in groups)]
+        self.blends_ = [
+            LogisticRegression(max_iter=1_000, fit_intercept=intercept).fit(ratios, target, weight)
+            for intercept, (ratios, target) in zip(free, pairs, strict=False)
+        ]
         return estimates
 
     def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:

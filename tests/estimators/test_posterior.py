@@ -179,3 +179,18 @@ def test_a_posterior_needs_a_learner_of_the_groups():
     beside = PosteriorEncoder([FrozenEstimator(known), LINEAR], columns=False)
     joint = beside.posterior(beside.fit_transform(x, y, sensitive_features=s))
     assert joint.shape == (600, 2, 2)
+
+
+def test_a_single_classifier_keeps_its_most_probable_class():
+    x, y, s, _ = population(400)
+    x, y = (
+        np.hstack([x, np.random.default_rng(1).normal(size=(400, 40))]),
+        (y & (s == 1)).astype(int),
+    )  # learnt by heart
+    encoder = PosteriorEncoder(LINEAR, columns=False).fit(x, y, sensitive_features=s)
+    alone = LogisticRegression().fit(x, y)
+    new, *_ = population(2_000, seed=2)
+    new = np.hstack([new, np.random.default_rng(3).normal(size=(2_000, 40))])
+    label = encoder.label_probabilities(encoder.transform(new))
+    assert (label.argmax(1) == alone.predict(new)).all()
+    assert abs(label[:, 1] - 0.5).mean() < abs(alone.predict_proba(new)[:, 1] - 0.5).mean() - 0.01  # less sure
