@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from fairbits.certificate.group_sums import GroupSums
+from fairbits.certificate.confidence_bounds import GroupSums
 
 PRECISION = 1e-6  # of a lower bound
 ROUNDING = 1e-9  # added to the boundary

@@ -17,7 +17,7 @@ from fairbits.certificate.certification import (
     numbered_rows,
     read_prior,
 )
-from fairbits.certificate.group_sums import MAX_BITS, GroupSums, group_sums
+from fairbits.certificate.confidence_bounds import MAX_BITS, GroupSums, group_sums
 from fairbits.certificate.released_code import Release, binary_digits, certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.columns import label as text_of

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fairbits.certificate.certificate_record import Certificate, GroupBounds
-from fairbits.certificate.confidence_bounds import Estimates
+from fairbits.certificate.confidence_bounds import Estimates, GroupSums, group_sums
 from fairbits.certificate.deviations import HOEFFDING, hoeffding_deviation
-from fairbits.certificate.group_sums import GroupSums, group_sums
 from fairbits.certificate.released_code import Release, binary_digits, certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
 from fairbits.encoding.people import person_numbers

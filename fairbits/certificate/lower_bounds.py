@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import beta
 
+from fairbits.certificate.confidence_bounds import group_sums
 from fairbits.certificate.deviations import hoeffding_deviation
-from fairbits.certificate.group_sums import group_sums
 from fairbits.certificate.released_code import Release
 from fairbits.errors import InputError
 

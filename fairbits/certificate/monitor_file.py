@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairbits.certificate.anytime import TwoGroups
-from fairbits.certificate.group_sums import MAX_BITS, GroupSums
+from fairbits.certificate.confidence_bounds import MAX_BITS, GroupSums
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.group_encoder import SensitiveColumn
 from fairbits.storage import need

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.auditing.code_leakage import column_leakage
+from fairbits.auditing.auditor import column_leakage
 from fairbits.certificate.released_code import certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.people import one_row_each

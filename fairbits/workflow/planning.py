@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from fairbits.certificate.confidence_bounds import information_bound
+from fairbits.certificate.decision_rates import equal_limit, smallest_limit
 from fairbits.certificate.deviations import normal_deviation
-from fairbits.certificate.smallest_limits import equal_limit, smallest_limit
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.people import one_row_each
 from fairbits.errors import InputError

@@ -12,7 +12,7 @@ import pandas as pd
 from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
 from fairbits.certificate.certification import CodedRows, check_fresh
-from fairbits.certificate.group_sums import MAX_BITS
+from fairbits.certificate.confidence_bounds import MAX_BITS
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.people import one_row_each
 from fairbits.encoding.recognition import RowSketch, row_hashes, table_fingerprint

@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 from benchmarks import coverage
 from fairbits import CertificateMonitor, InputError, certify
 from fairbits.certificate.anytime import TwoGroups, Watched, anytime_slack, log_evidence
-from fairbits.certificate.group_sums import GroupSums
+from fairbits.certificate.confidence_bounds import GroupSums
 from fairbits.encoding import GroupEncoder
 
 LIMIT, DELTA = 0.1, 0.05

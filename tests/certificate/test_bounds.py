@@ -70,11 +70,11 @@ def test_the_xor_population_is_not_certified_clean():
 
 
 def test_exact_and_drawn_estimates_agree(monkeypatch):
-    from fairbits.certificate import group_sums
+    from fairbits.certificate import confidence_bounds
 
     data = make_shifted_bits(3000, n_bits=6, n_groups=3, delta=0.1, random_state=0)
     exact = certify(data.theta, sensitive_features=data.groups)
-    monkeypatch.setattr(group_sums, "MAX_BITS", 0)
+    monkeypatch.setattr(confidence_bounds, "MAX_BITS", 0)
     drawn = certify(data.theta, sensitive_features=data.groups, random_state=0)
     assert exact.exact
     assert not drawn.exact
