@@ -13,7 +13,7 @@ from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.confidence_bounds import group_sums
 from fairbits.certificate.released_code import Release, fitted_code
 from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
-from fairbits.encoding.people import one_row_each
+from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError
 from fairbits.information.shown_tables import held_out_information, share_entropy, shown_information
 from fairbits.rounding import at_least, at_most, percent

@@ -8,11 +8,10 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from fairbits.certificate.anytime import TwoGroups, Watched
+from fairbits.certificate.anytime import MonitorContent, TwoGroups, Watched, places
 from fairbits.certificate.certificate_state import read_content
 from fairbits.certificate.certification import CodedRows, coded_rows, numbered_rows
 from fairbits.certificate.confidence_bounds import MAX_BITS, GroupSums, group_sums
-from fairbits.certificate.monitor_file import MonitorContent, places
 from fairbits.certificate.released_code import Release, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.columns import label

@@ -13,7 +13,7 @@ from fairbits.certificate.confidence_bounds import Estimates, GroupSums, group_s
 from fairbits.certificate.deviations import HOEFFDING, hoeffding_deviation
 from fairbits.certificate.released_code import Release, binary_digits, certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
-from fairbits.encoding.people import person_numbers
+from fairbits.encoding.recognition import person_numbers
 from fairbits.errors import InputError, InputTypeError, InputWarning
 
 THEOREMS = ("shortest", HOEFFDING)

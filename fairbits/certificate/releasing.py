@@ -19,7 +19,7 @@ from fairbits.certificate.released_code import (
     need_certified_code,
     system_uniforms,
 )
-from fairbits.encoding.people import LeadingZerosError, identifiers, person_table, without_zeros
+from fairbits.encoding.recognition import LeadingZerosError, identifiers, person_table, without_zeros
 from fairbits.errors import InputError
 
 ODD = np.uint64(0x9E3779B97F4A7C15)  # an odd number: no two repeats get the same number

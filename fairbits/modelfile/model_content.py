@@ -26,8 +26,7 @@ from fairbits.encoding.columns import Feature
 from fairbits.encoding.group_encoder import SensitiveColumn
 from fairbits.estimators import Schedule
 from fairbits.estimators.base import TrainedClassifier
-from fairbits.estimators.learners import Learner
-from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.estimators.posterior import Learner, PosteriorEncoder
 from fairbits.modelfile.boosted_trees import NODE, SET, Trees, boosted_model, categories_of, trees_of
 from fairbits.modelfile.manifest import ModelFileError
 from fairbits.settings import check_settings

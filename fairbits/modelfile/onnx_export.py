@@ -30,8 +30,7 @@ from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError, InputTypeError, MissingExtraError
 from fairbits.estimators.base import TrainedClassifier
 from fairbits.estimators.codes import TrainedCode
-from fairbits.estimators.learners import SMALLEST
-from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.estimators.posterior import SMALLEST, PosteriorEncoder
 from fairbits.modelfile.boosted_trees import categories_of, trees_of
 from fairbits.storage import replace_file
 

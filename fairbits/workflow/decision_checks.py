@@ -10,7 +10,7 @@ from scipy.stats import chi2_contingency
 
 from fairbits.certificate import Certificate, certify, group_rates
 from fairbits.certificate.decision_rates import smallest_ratio
-from fairbits.encoding.people import one_row_each
+from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError
 from fairbits.report.wording import rate_lines
 from fairbits.rounding import at_least, at_most, percent

@@ -11,7 +11,7 @@ from fairbits.certificate.confidence_bounds import information_bound
 from fairbits.certificate.decision_rates import equal_limit, smallest_limit
 from fairbits.certificate.deviations import normal_deviation
 from fairbits.encoding import GroupEncoder
-from fairbits.encoding.people import one_row_each
+from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.task import Task

@@ -14,8 +14,7 @@ from fairbits.certificate import Certificate, Release, TrainingRowsWarning, cert
 from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.confidence_bounds import MAX_BITS
 from fairbits.encoding.columns import label as text_of
-from fairbits.encoding.people import one_row_each
-from fairbits.encoding.recognition import RowSketch, row_hashes, table_fingerprint
+from fairbits.encoding.recognition import RowSketch, one_row_each, row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import CertifiedClassifier
 from fairbits.estimators.promises import released_class
