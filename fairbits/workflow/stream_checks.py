@@ -11,9 +11,8 @@ from fairbits.certificate.certification import check_fresh
 from fairbits.errors import InputError
 from fairbits.tables.protected_groups import protected
 from fairbits.tables.table_file import TableFile
-from fairbits.workflow.decision_checks import plain_values
+from fairbits.workflow.decision_checks import people_notes, people_of, plain_values
 from fairbits.workflow.option_words import WORDS
-from fairbits.workflow.table_audit import people_notes, people_of
 
 
 class UsedRowsError(InputError):
