@@ -180,11 +180,8 @@ def release_pieces(
         found.append(_numbers(ledger, rows, names, done))
         drawn.append(what.draw(method.code_probabilities(rows), system_uniforms))
         done += len(rows)
-    seen, codes, how = (
-        Numbers(*map(np.concatenate, zip(*found, strict=True))),
-        np.concatenate(drawn),
-        ", ".join(ledger.people),
-    )
+    seen = Numbers(*map(np.concatenate, zip(*found, strict=True)))
+    codes, how = np.concatenate(drawn), ", ".join(ledger.people)
     kind = zlib.crc32(json.dumps(what.to_dict(method.code_size)).encode())
     with ledger.locked():
         if ledger.key != key:

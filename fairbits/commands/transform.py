@@ -136,11 +136,8 @@ class Files:
             raise InputError("--reuse outputs the same codes, --again new ones: pass only one of the two.")
         person, draws = names(options["person"]), 1 if self.model.limit is None else self.model.limit.draws
         own, zeros = self.model.folder / LEDGER_NAME, options.get("leading_zeros")
-        keeping = {
-            "receipt": own.with_name(own.name + RECEIPT_ENDING),
-            "accept_loss": options.get("accept_loss", False),
-        }
-        with Ledger(options.get("ledger") or own, person, **keeping) as ledger:
+        receipt, lost = own.with_name(own.name + RECEIPT_ENDING), options.get("accept_loss", False)
+        with Ledger(options.get("ledger") or own, person, receipt=receipt, accept_loss=lost) as ledger:
             pieces, what = self.encoded("computing codes", person), Release(hard=self.model.is_hard)
             released = release_pieces(method, pieces, ledger, what, repeated[0], draws, zeros)
         self.counted = bool(person)
@@ -190,8 +187,7 @@ class Files:
             own = made[done : done + len(kept)].reset_index(drop=True)
             yield pd.concat([kept, own], axis=1)
             done += len(kept)
-        if done != len(made) or self.table.has_changed():
-            raise InputError(f"{self.table.path} was changed meanwhile.")
+        self.table.check_unchanged()
 
     def tell(self, what: str, released: "Released | None", as_json: bool) -> None:
         """Print what was written, and what the certificate says of it."""
@@ -218,8 +214,7 @@ class Files:
             certified = self.model.limit is not None and not refused
             record["covered"] = certified and (released is None or released.covered)
             said = {"computed": True, "covered": record["covered"], "decided": self.model.decides, "refused": refused}
-            said |= {**counted, "uncounted": not self.counted, "count": not self.counted}
-            said |= {"kept": self.keep}
+            said |= {**counted, "uncounted": not self.counted, "count": not self.counted, "kept": self.keep}
         elif released is None:
             record["covered"] = False
             promised = self.model.limit is not None and self.model.limit.promised

@@ -283,7 +283,8 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         """Name the estimates by learner, class or group, and label; then the encoded columns."""
         check_is_fitted(self)
         if self.features == "probabilities":
-            seen = [group for column in self._group_names for group in column] if self._joint_columns else [""]
+            known = self.encode_sensitive or len(self.blends_) > 1  # of the groups of a row
+            seen = [group for column in self._group_names for group in column] if known else [""]
             return np.array([f"p({label}{', ' * bool(g)}{g})" for label in self.classes_ for g in seen], dtype=object)
         names = []
         for learner, models in zip(self.learners_, self.models_, strict=True):
@@ -334,11 +335,6 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         cells[sizes[cells] < self.cv] = sizes.argmax()
         folds = StratifiedKFold(self.cv, shuffle=True, random_state=self.random_state)
         return list(folds.split(cells, cells))
-
-    @property
-    def _joint_columns(self) -> bool:
-        """Whether anything is known of the groups of a row."""
-        return self.encode_sensitive or len(self.blends_) > 1
 
     @property
     def _group_names(self) -> list[list[str]]:

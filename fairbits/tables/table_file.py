@@ -83,10 +83,11 @@ class TableFile:
         self.names = self._form.get("names") or [name for name in stored if not name.startswith("__index_level_")]
         _check_names(self.names, path)
 
-    def has_changed(self) -> bool:
-        """Return whether somebody has written to the file since it was opened."""
+    def check_unchanged(self) -> None:
+        """Raise InputError if somebody has written to the file since it was opened."""
         now, then = self.path.stat(), self._opened
-        return (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns)
+        if (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns):
+            raise InputError(f"{self.path} changed while it was read.")
 
     def check_columns(self, names: Sequence[str], reason: str = "") -> None:
         """Raise InputError if the table lacks a column, with the name that comes nearest."""
@@ -347,22 +348,17 @@ def write_table(path: Path, pieces: Iterable[pd.DataFrame], *, safe_cells: bool 
 
     With `safe_cells`, no text in a CSV is one that a spreadsheet would run as a formula.
     """
+    quoting = csv.QUOTE_NONNUMERIC if safe_cells else csv.QUOTE_MINIMAL  # a carriage return would end a bare cell
     with whole_file(path) as file:
         if _is_parquet(path):
             _write_parquet(file, pieces)
             return
         for number, piece in enumerate(pieces):
-            if safe_cells:  # quoted, because a carriage return would end a cell
-                _safe(piece).to_csv(file, index=False, header=number == 0, quoting=csv.QUOTE_NONNUMERIC)
-            else:
-                piece.to_csv(file, index=False, header=number == 0)
-
-
-def _safe(piece: pd.DataFrame) -> pd.DataFrame:
-    piece = piece.copy()
-    for name in piece.select_dtypes(exclude=["number", "bool"]):
-        piece[name] = piece[name].astype(object).map(safe_cell)
-    return piece.rename(columns=safe_cell)
+            if safe_cells:
+                texts = piece.select_dtypes(exclude=["number", "bool"])
+                safe = {name: texts[name].astype(object).map(safe_cell) for name in texts}
+                piece = piece.assign(**safe).rename(columns=safe_cell)
+            piece.to_csv(file, index=False, header=number == 0, quoting=quoting)
 
 
 def safe_cell(value: Any) -> Any:

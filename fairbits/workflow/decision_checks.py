@@ -59,12 +59,8 @@ class CertifiedDecisions:
 
     def __str__(self) -> str:
         proof, sure = self.certificate, f"{percent(self.certificate.confidence)} confidence"
-        who = (
-            "Each person counts once, by the mean of the person's rows."
-            if proof.by_person
-            else "Each row is taken for another person."
-        )
-        lines = [f"{self.decision!r}: what these rows prove about the population they come from, at {sure}.", who]
+        lines = [f"{self.decision!r}: what these rows prove about the population they come from, at {sure}."]
+        lines.append(f"{proof.counting}.")
         for bound in proof.bounds:
             among = "" if bound.label is None else f", among people with label {bound.label}"
             lines.append(
@@ -127,12 +123,10 @@ def class_rates(
     reference: str | None = None,
 ) -> dict[str, Any]:
     """Return the rates of the class that a recipient of a model gets, ready for JSON; of a random code, of one draw."""
-    predicted = (
-        method.predict(X) if getattr(method, "is_hard", True) else method.classes_[method.sampled_proba(X).argmax(1)]
-    )
-    rates, ratios = rates_and_ratios(
-        predicted.astype(str) == positive, s, y.astype(str) == positive, confidence, reference
-    )
+    hard = getattr(method, "is_hard", True)
+    predicted = method.predict(X) if hard else method.classes_[method.sampled_proba(X).argmax(1)]
+    selected, truth = (labels.astype(str) == positive for labels in (predicted, y))
+    rates, ratios = rates_and_ratios(selected, s, truth, confidence, reference)
     shown = {"rates": plain_rates(rates), "ratios": [asdict(ratio) for ratio in ratios]}
     return {"positive": positive, "confidence": confidence, "rows": len(y), **shown}
 
@@ -178,11 +172,9 @@ def certify_decisions(
     values, y = plain_values(frame[decision]), None if label is None else plain_values(frame[label])
     if levels is None and values.dtype.kind == "f" and (values % 1 != 0).any():
         raise InputError(f"{decision!r} has scores.", remedy="Say where to cut them, such as --levels 0.25,0.5.")
-    options: dict[str, Any] = {"confidence": confidence}
     who = frame[list(person)] if person else None
-    certificates = [
-        certify(values, sensitive_features=part, y=y, person=who, levels=levels, **options) for part in parts
-    ]
+    asked: dict[str, Any] = {"y": y, "person": who, "levels": levels, "confidence": confidence}
+    certificates = [certify(values, sensitive_features=part, **asked) for part in parts]
     bounds = tuple(bound for certificate in certificates for bound in certificate.bounds)
     certificate = replace(certificates[0], bounds=bounds)
     rates, ratios, wanted = None, list[Ratio](), positive

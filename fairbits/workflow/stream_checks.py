@@ -45,7 +45,7 @@ def add_codes(
         try:
             if new.fitted:
                 raise TrainingRowsWarning("It is the table of the fit.")
-            _check_unchanged(table)
+            table.check_unchanged()
             who = people_of(table, person, new.known)
             check_fresh(model.method, new.X)
             source = (released_rows(model, new.X),) if model.decides else (model.method, new.X)
@@ -82,13 +82,8 @@ def add_decisions(
         notes += protected(sensitive, crossed=crossed)
     elif crossed and monitor.groups == "each":
         raise InputError("The state was begun with each column on its own.", remedy="Name another file with --state.")
-    _check_unchanged(table)
+    table.check_unchanged()
     who = frame[list(person)] if person else None
     values = plain_values(frame[decision])
     monitor.add(values, sensitive_features=frame[list(sensitive)], person=who, batch=batch)
     return notes
-
-
-def _check_unchanged(table: TableFile) -> None:
-    if table.has_changed():
-        raise InputError(f"{table.path} changed while it was read.", remedy="Run the command again.")

@@ -187,7 +187,9 @@ def _compare(
     who: pd.DataFrame | None,
 ) -> list[Compared]:
     """Compare every earlier limit with what the new rows prove; all lower bounds hold together at the confidence."""
-    release = Release() if model.decides else _searched(model, coded.theta, limit.draws)
+    release = Release() if model.decides else Release(limit.draws)
+    if not model.decides and coded.theta.shape[1] * limit.draws > MAX_BITS:  # search among the classes the head reads
+        release = Release(coarse=lambda codes: model.method.decode(codes).argmax(1))
     things = [(limit.of[0], coded.theta, release, certificate)]
     if len(limit.of) > 1:
         decided = released_class(model.method, new.X)
@@ -219,13 +221,6 @@ def released_rows(model: FittedModel, X: np.ndarray) -> CodedRows:
     if model.decides:
         return released_class(model.method, X)
     return CodedRows(model.method.code_probabilities(X).astype(np.float64), model.groups, hard=model.is_hard)
-
-
-def _searched(model: FittedModel, theta: np.ndarray, draws: int) -> Release:
-    """Return where a disparity is searched for: all words, or if there are too many, the class that the head reads."""
-    if theta.shape[1] * draws <= MAX_BITS:
-        return Release(draws)
-    return Release(coarse=lambda codes: model.method.decode(codes).argmax(1))
 
 
 def _verdict(compared: list[Compared]) -> str:
