@@ -17,6 +17,7 @@ from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError
 from fairbits.information.shown_tables import held_out_information, share_entropy, shown_information
 from fairbits.rounding import at_least, at_most, percent
+from fairbits.settings import check_value
 
 PROBES_TITLE = (
     "Probes that try to recover S ({} intervals; 'permuted': 95% of the AUCs with permuted groups are below; "
@@ -144,8 +145,7 @@ def audit(
     >>> f"bit by bit {found.leakage[0].total:.2f}, the whole code {found.leakage[0].joint:.2f} bits"
     'bit by bit 0.00, the whole code 0.28 bits'
     """
-    if probes not in ("quick", "full"):
-        raise InputError("must be 'quick' or 'full'.", argument="probes", value=probes)
+    check_value("probes", probes, one_of=("quick", "full"))
     if unmitigated is not None and y is None:
         raise InputError("The comparison with `unmitigated` needs labels.", remedy="Pass y.")
     if person is not None:

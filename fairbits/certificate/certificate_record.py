@@ -8,6 +8,7 @@ from pydantic import Field
 from fairbits.certificate.deviations import HOEFFDING
 from fairbits.errors import InputError
 from fairbits.rounding import at_most, percent
+from fairbits.settings import check_value
 
 Bound = Annotated[float, Field(ge=0, le=1)]
 RANDOM_DOES_NOT_COVER = (
@@ -88,8 +89,7 @@ class Certificate:
         The decision must select at least this share of the people, so that the group it favours has a rate of at least
         that; the other rate is smaller by at most the disparity.
         """
-        if not 0 < least_share <= 1:
-            raise InputError("must be above 0 and at most 1.", argument="least_share", value=least_share)
+        check_value("least_share", least_share, above=0, at_most=1)
         disparity = self.total_variation if self.promise is None else self.promised_disparity
         if disparity is None:
             raise InputError("The guarantee has no limit on the disparity.", remedy="Set max_disparity.")

@@ -15,6 +15,7 @@ from fairbits.certificate.released_code import Release, binary_digits, certified
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
 from fairbits.encoding.recognition import person_numbers
 from fairbits.errors import InputError, InputTypeError, InputWarning
+from fairbits.settings import check_value
 
 THEOREMS = ("shortest", HOEFFDING)
 LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small to certify
@@ -165,11 +166,8 @@ class Claims(NamedTuple):
 
     def delta(self, names: list[list[str]], n_strata: int) -> float:
         """Return the chance of error of each number, and check what the user asked for."""
-        if self.theorem not in THEOREMS:
-            raise InputError(f"must be one of {', '.join(THEOREMS)}.", argument="theorem", value=self.theorem)
-        if not 0 < self.confidence < 1:
-            problem = "must lie between 0 and 1, for example 0.95."
-            raise InputError(problem, argument="confidence", value=self.confidence)
+        check_value("theorem", self.theorem, one_of=THEOREMS)
+        check_value("confidence", self.confidence, above=0, below=1)
         numbers = n_strata * sum(2 + (len(own) > 2) for own in names)
         return (1 - self.confidence) / (numbers if self.simultaneous else 1)
 

@@ -21,6 +21,7 @@ from fairbits.certificate.released_code import (
 )
 from fairbits.encoding.recognition import LeadingZerosError, identifiers, person_table, without_zeros
 from fairbits.errors import InputError
+from fairbits.settings import check_value
 
 ODD = np.uint64(0x9E3779B97F4A7C15)  # an odd number: no two repeats get the same number
 AS_WRITTEN = np.uint64(0xD1B54A32D192ED03)  # of the entry of an identifier whose place one with leading zeros has
@@ -169,10 +170,8 @@ def release_pieces(
 
     `covered` is how many draws per person the certificate covers.
     """
-    if repeated not in ("refuse", "reuse", "again"):
-        raise InputError("must be 'refuse', 'reuse' or 'again'.", argument="repeated", value=repeated)
-    if leading_zeros not in (None, "same", "different"):
-        raise InputError("must be 'same' or 'different'.", argument="leading_zeros", value=leading_zeros)
+    check_value("repeated", repeated, one_of=("refuse", "reuse", "again"))
+    check_value("leading_zeros", leading_zeros, one_of=(None, "same", "different"))
     if what.draws > covered and repeated != "again":
         raise InputError(f"is more than the certificate covers ({covered}).", argument="draws", value=what.draws)
     key, found, drawn, done = ledger.key, [], [], 0

@@ -12,6 +12,7 @@ from typer import Argument, Option
 from fairbits.commands import terminal
 from fairbits.errors import InputError, MissingExtraError
 from fairbits.rounding import at_least, at_most, percent
+from fairbits.settings import check_value
 from fairbits.storage import file_errors, locked
 
 if TYPE_CHECKING:
@@ -126,8 +127,7 @@ def _opened(
             raise InputError("Pass the limit with --max-disparity.")
         draws = 1 if model is None or model.limit is None or model.is_hard else model.limit.draws
         limit = promised_limit(model) if limit is None else limit
-        if not 0 < limit < 1:
-            raise InputError("must lie between 0 and 1.", argument="max_disparity", value=limit)
+        check_value("max_disparity", limit, above=0, below=1)
         return CertificateMonitor(limit, confidence=confidence or 0.95, draws=draws, levels=levels, about=about)
     monitor = CertificateMonitor.load(state)
     if monitor.about != about:
