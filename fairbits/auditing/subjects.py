@@ -33,10 +33,6 @@ def read_subject(source: Any, X: Any, draws: int, random_state: int, sensitive_f
     """Return the subject of an audit: a certified decision, a model with a code, any other, or a table of values."""
     if certified_decision(source) and X is not None:
         return _read_decision(source, X, sensitive_features)
-    return _read_values(source, X, draws, random_state, sensitive_features)
-
-
-def _read_values(source: Any, X: Any, draws: int, random_state: int, sensitive_features: Any) -> Subject:
     source, X = fitted_code(source, X, sensitive_features)
     name, task = type(source).__name__, dict[str, str]()
     check_value("draws", draws, at_least=2, whole=True)

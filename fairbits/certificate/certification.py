@@ -133,10 +133,15 @@ class Rows(NamedTuple):
 
 def numbered_rows(coded: CodedRows, sensitive_features: Any, y: Any = None, person: Any = None) -> Rows:
     """Return coded rows with the numbers of their groups and people."""
-    n = len(coded.theta)
+    n, labels, values = len(coded.theta), [], None
     groups = coded.encoder.transform(sensitive_features, n_rows=n)
-    labels = [] if y is None else _labels(y, n)
-    values = None if y is None else np.asarray(y)
+    if y is not None:
+        values = np.asarray(y)
+        if len(values) != n:
+            raise InputError(f"y has {len(values)} values for {n} calibration rows.", remedy="Pass one per row.")
+        if missing := int(pd.isna(values).sum()):
+            raise InputError(f"{missing} labels are missing.", remedy="Drop these rows, or certify without labels.")
+        labels = np.unique(values).tolist()
     return Rows(coded.theta, groups, values, labels, None if person is None else person_numbers(person, n))
 
 
@@ -292,16 +297,6 @@ def check_fresh(estimator: Any, X: Any) -> None:
             "hold only for rows that played no part in that."
         )
         warnings.warn(TrainingRowsWarning(problem, remedy="Use rows that were kept apart."), stacklevel=4)
-
-
-def _labels(y: Any, n: int) -> list[Any]:
-    """Return the distinct labels of n rows."""
-    labels = np.asarray(y)
-    if len(labels) != n:
-        raise InputError(f"y has {len(labels)} values for {n} calibration rows.", remedy="Pass one per row.")
-    if missing := int(pd.isna(labels).sum()):
-        raise InputError(f"{missing} labels are missing.", remedy="Drop these rows, or certify without labels.")
-    return np.unique(labels).tolist()
 
 
 def read_prior(prior: Any, names: list[list[str]]) -> np.ndarray:

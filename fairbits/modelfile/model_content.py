@@ -327,9 +327,7 @@ class LinearState(State):
         model: Any = LogisticRegression(max_iter=1_000)
         model.coef_, model.intercept_ = coef.reshape(scores, width, order=self.order), intercept
         model.classes_ = classes
-        names = self.feature_names_in
-        need(names is None or len(names) == width, f"{len(names or ())} names of {width} columns")
-        set_columns(model, width, names)
+        set_columns(model, width, self.feature_names_in)
         return model
 
 

@@ -86,8 +86,8 @@ def _numbers(record: Record) -> tuple[tuple[str, str, str], ...]:
     return tuple(found)
 
 
-def _facts(record: Record) -> tuple[tuple[str, str], ...]:
-    task, made, method = (record.get(name) or {} for name in ("task", "made", "method"))
+def _facts(record: Record, task: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    made, method = (record.get(name) or {} for name in ("made", "method"))
     sensitive, rows = task.get("sensitive") or [], task.get("rows")
     protected = "intersection" if task.get("groups") == "intersection" else "each"
     facts: dict[str, Any] = {
@@ -238,7 +238,7 @@ def data(record: Record) -> Section:
     shown = tuple((heading, tuple(points)) for heading, points in lists.items() if points)
     sizes = tuple((name, f"{size:,}") for name, size in (task.get("group_sizes") or {}).items())
     tables = (Table("", "Groups of the whole table", ("group", "rows"), sizes),) if sizes else ()
-    return section("data", facts=_facts(record) if task else (), tables=tables, lists=shown)
+    return section("data", facts=_facts(record, task) if task else (), tables=tables, lists=shown)
 
 
 def bits(record: Record) -> Section:

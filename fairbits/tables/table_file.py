@@ -165,10 +165,13 @@ def _text_form(path: Path, separator: str | None, encoding: str | None) -> tuple
     except csv.Error as error:
         problem = f"The first line of {path} cannot be read: {error}."
         raise InputError(problem, remedy="Look for a quote in it that is never closed.") from None
-    decimal, notes = _decimal(head, separator), []
-    if separator != ",":
+    decimal, notes = ".", []
+    if separator != ",":  # a comma that separates nothing is the decimal sign if some number has one, and none a point
+        cells = [cell.strip() for row in _rows(io.StringIO(head, newline=""), separator) for cell in row]
+        comma = any(map(DECIMAL_COMMA.fullmatch, cells)) and not any(map(DECIMAL_POINT.fullmatch, cells))
+        decimal = "," if comma else "."
         notes = [f"Columns are separated by {SEPARATORS.get(separator, repr(separator))}."]
-        notes += ["Numbers have a decimal comma."] * (decimal == ",")
+        notes += ["Numbers have a decimal comma."] * comma
     names = [name.strip() for name in header]
     return {"encoding": encoding, "sep": separator, "decimal": decimal, "names": names, "header": 0}, notes
 
@@ -220,13 +223,6 @@ def _rows(lines: Iterable[str], separator: str) -> list[list[str]]:
         return list(csv.reader(lines, delimiter=separator))
     except csv.Error:
         return []
-
-
-def _decimal(head: str, separator: str) -> str:
-    """Return the decimal sign: a comma only where some number has one, none has a point, and it separates nothing."""
-    rows = [] if separator == "," else _rows(io.StringIO(head, newline=""), separator)
-    cells = [cell.strip() for row in rows for cell in row]
-    return "," if any(map(DECIMAL_COMMA.fullmatch, cells)) and not any(map(DECIMAL_POINT.fullmatch, cells)) else "."
 
 
 def _separator(head: str, path: Path) -> str:
