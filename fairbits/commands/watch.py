@@ -12,7 +12,6 @@ from typer import Argument, Option
 from fairbits.commands import terminal
 from fairbits.errors import InputError, MissingExtraError
 from fairbits.rounding import at_least, at_most, percent
-from fairbits.settings import check_value
 from fairbits.storage import file_errors, locked
 
 if TYPE_CHECKING:
@@ -120,6 +119,7 @@ def _opened(
 ) -> "CertificateMonitor":
     """Return the monitor of a state that is there, or a new one."""
     from fairbits.certificate import CertificateMonitor
+    from fairbits.settings import check_value
     from fairbits.workflow.stream_checks import promised_limit
 
     if not state.exists():

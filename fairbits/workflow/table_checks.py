@@ -37,6 +37,12 @@ class NewRows(NamedTuple):
     fitted: bool
     notes: list[str]
 
+    def labelled(self, labels: pd.Series, classes: np.ndarray) -> tuple["NewRows", np.ndarray]:
+        """Return the rows with a label, and their labels; `labels` are those of all rows of the table."""
+        has, own = labels.notna().to_numpy(), labels[self.known].notna().to_numpy()
+        kept = self._replace(X=self.X[own], s=self.s[own].reset_index(drop=True), known=self.known & has)
+        return kept, labels[kept.known].to_numpy(classes.dtype)
+
 
 def new_rows(model: FittedModel, table: TableFile, person: Sequence[str]) -> NewRows:
     """Read a table as a model does; `person` names the columns that identify people."""
@@ -169,12 +175,8 @@ def _labelled(
         problem = f"The model is certified within labels, and {table.path} has no column {name or 'of labels'}."
         raise InputError(problem, remedy="Name the label with --label.")
     labels = label_column(model, table, name)
-    has, found = labels.notna().to_numpy(), []
-    for rows in new:
-        own = has[rows.known]
-        known = {"X": rows.X[own], "s": rows.s[own].reset_index(drop=True), "known": rows.known & has}
-        found.append(rows._replace(**known))
-    return found, labels[found[0].known].to_numpy(model.method.classes_.dtype)
+    found = [rows.labelled(labels, model.method.classes_) for rows in new]
+    return [rows for rows, _ in found], found[0][1]
 
 
 def _compare(
@@ -253,12 +255,10 @@ def audit_model(
     new = new_rows(model, table, person)
     if new.fitted:
         return [], [*new.notes, WORDS["audits"]["not_fresh"]], None
-    X, y, s, who = new.X, None, new.s, people_of(table, person, new.known)
+    y = None
     if label is not None:
-        labels = label_column(model, table, label)[new.known]
-        has = labels.notna().to_numpy()
-        X, y, s = X[has], labels[has].to_numpy(model.method.classes_.dtype), s[has]
-        who = None if who is None else who[has]
+        new, y = new.labelled(label_column(model, table, label), model.method.classes_)
+    X, s, who = new.X, new.s, people_of(table, person, new.known)
     found, _ = audit_in_words(_released(model), X, y, sensitive_features=s, person=who, **options)
     if y is None:
         return [found], new.notes, None

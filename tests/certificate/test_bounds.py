@@ -138,7 +138,7 @@ def test_the_record_is_plain_and_says_what_it_covers():
         ({"eps": 0.5}, "eps=0.5"),
         ({"draws": 2, "coarse": np.zeros(8, int)}, "coarse"),
         ({"prior": [0.5, 0.6]}, "prior"),
-        ({"theorem": "Chebyshev"}, "shortest, Hoeffding"),
+        ({"theorem": "Chebyshev"}, "'shortest', 'Hoeffding'"),
         ({"y": [1, 2]}, "y has 2"),
     ],
 )
