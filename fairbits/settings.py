@@ -66,7 +66,7 @@ def check_value(argument: str, value: Any, **limits: Any) -> None:
 
 
 def check_settings(estimator: Any) -> None:
-    """Check the value of every setting that has limits."""
+    """Raise an InputError that names the first setting out of its limits, its value and what it should be."""
     for field in dataclasses.fields(estimator):
         if limits := field.metadata.get("limits"):
             check_value(field.name, getattr(estimator, field.name), **limits)
