@@ -244,6 +244,6 @@ def load(path: str | os.PathLike) -> Any:
     entries, file = manifest.read_manifest(folder).files, folder / manifest.MODEL
     data = manifest.read_sealed(file, entries)
     manifest.read_json(data, str(file))  # refuses what pydantic would let pass: keys that occur twice, too many values
-    with manifest.said_of(f"{file} does not content.describe a model that fairbits can build"):
+    with manifest.said_of(f"{file} does not describe a model that fairbits can build"):
         state = FileState.model_validate_json(data).model
         return state.build(functools.partial(read_weights, folder / manifest.WEIGHTS, entries))
