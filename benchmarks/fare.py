@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 
 from fairbits.certificate import Certificate, certify
 from fairbits.information.sampling import draw_codes, relative_tables
-from fairbits.information.weighed_groups import group_weights
+from fairbits.information.words import group_weights
 
 BASE, CELLS, TEST = 0.005, 0.04, 0.005  # its budgets; together 0.05
 COARSE = (8, 16)  # cells of the coarse codes, few as it was designed for

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbits.certificate.smallest_limits import equal_limit
+from fairbits.certificate.decision_rates import equal_limit
 from fairbits.rounding import at_most
 from fairbits.tables.task import CALIBRATION_SHARE, FEWEST_OF_A_GROUP, TEST_SHARE
 

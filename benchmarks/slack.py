@@ -3,8 +3,8 @@
 import numpy as np
 
 from fairbits.certificate.anytime import anytime_slack
+from fairbits.certificate.decision_rates import limit_of_rates
 from fairbits.certificate.deviations import deviation, hoeffding_deviation, limit_of_difference, normal_deviation
-from fairbits.certificate.limits_of_rates import limit_of_rates
 
 SIZES = [(100, 100), (300, 300), (587, 889), (5421, 10860), (300, 16000)]
 SHOWN = 0.02

@@ -55,16 +55,21 @@ def complaint(
     if (optional and value is None) or (number and all(RULES[name](value, bound) for name, bound in bounds.items())):
         return None
     wanted = " and ".join(f"{name.replace('_', ' ')} {bound}" for name, bound in bounds.items())
-    return f"must be a {'whole number' if whole else 'number'} {wanted}"
+    return f"must be a {'whole number' if whole else 'number'} {wanted or 'that is finite'}"
+
+
+def check_value(argument: str, value: Any, **limits: Any) -> None:
+    """Raise an InputError that names an argument out of its limits, its value and what it should be."""
+    if found := complaint(value, **limits):
+        remedy = f"Or pass {argument}=None." if limits.get("optional") else ""
+        raise InputError(f"{found}.", argument=argument, value=value, remedy=remedy)
 
 
 def check_settings(estimator: Any) -> None:
     """Raise an InputError that names the first setting out of its limits, its value and what it should be."""
     for field in dataclasses.fields(estimator):
-        value, limits = getattr(estimator, field.name), field.metadata.get("limits")
-        if limits and (found := complaint(value, **limits)):
-            remedy = f"Or pass {field.name}=None." if limits.get("optional") else ""
-            raise InputError(f"{found}.", argument=field.name, value=value, remedy=remedy)
+        if limits := field.metadata.get("limits"):
+            check_value(field.name, getattr(estimator, field.name), **limits)
 
 
 def search_ranges(estimator: Any) -> dict[str, SearchRange]:

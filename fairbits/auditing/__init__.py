@@ -1,7 +1,6 @@
 """What a representation does for the label and reveals about the sensitive columns."""
 
-from fairbits.auditing.auditor import Adversary, Audit, audit
-from fairbits.auditing.code_leakage import Leakage
+from fairbits.auditing.auditor import Adversary, Audit, Leakage, audit
 from fairbits.auditing.probes import FULL, PROBES, QUICK, ProbeResult, run_probes
 
 __all__ = ["FULL", "PROBES", "QUICK", "Adversary", "Audit", "Leakage", "ProbeResult", "audit", "run_probes"]

@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.auditing.code_leakage import Leakage, column_leakage
 from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes, score_intervals
 from fairbits.auditing.subjects import Subject, read_subject
 from fairbits.certificate import Certificate, certify
 from fairbits.certificate.certification import CodedRows, check_fresh
-from fairbits.certificate.released_code import fitted_code
+from fairbits.certificate.confidence_bounds import group_sums
+from fairbits.certificate.released_code import Release, fitted_code
 from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
-from fairbits.encoding.people import one_row_each
+from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError
+from fairbits.information.shown_tables import held_out_information, share_entropy, shown_information
 from fairbits.rounding import at_least, at_most, percent
+from fairbits.settings import check_value
 
 PROBES_TITLE = (
     "Probes that try to recover S ({} intervals; 'permuted': 95% of the AUCs with permuted groups are below; "
@@ -26,6 +28,21 @@ PROBE = (
     "{permuted_auc_high:.4f}  shuffled {shuffled_auc:.4f}  p {p_value:.3f}  balanced accuracy {balanced_accuracy:.4f} "
     "[{balanced_accuracy_low:.4f}, {balanced_accuracy_high:.4f}]"
 )
+
+LISTED_BITS = 16  # up to here all words of a random code are listed
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """What the released representation reveals about one sensitive column, in bits."""
+
+    column: str
+    rows: dict[str, int]  # per group
+    entropy: float  # H(S), the most that can be revealed
+    each_bit: tuple[float, ...] | None  # I(T_i;S)
+    total: float | None  # their sum: neither above nor below the joint information in general
+    joint: float | None  # I(T;S) of these rows; above the population's in expectation
+    lower: float | None  # below the population's in expectation
 
 
 @dataclass(frozen=True)
@@ -128,8 +145,7 @@ def audit(
     >>> f"bit by bit {found.leakage[0].total:.2f}, the whole code {found.leakage[0].joint:.2f} bits"
     'bit by bit 0.00, the whole code 0.28 bits'
     """
-    if probes not in ("quick", "full"):
-        raise InputError("must be 'quick' or 'full'.", argument="probes", value=probes)
+    check_value("probes", probes, one_of=("quick", "full"))
     if unmitigated is not None and y is None:
         raise InputError("The comparison with `unmitigated` needs labels.", remedy="Pass y.")
     if person is not None:
@@ -204,3 +220,58 @@ def _probe(views: dict, groups: np.ndarray, title: str, probes: str, confidence:
     s, models = np.unique(groups[rows], return_inverse=True)[1], QUICK if probes == "quick" else FULL
     options: dict[str, Any] = {"models": models, "confidence": confidence, "random_state": seed}
     return [r for view, Z in views.items() for r in run_probes(Z[rows], s, view=view, column=title, **options)]
+
+
+def column_leakage(
+    law: np.ndarray | None, bits: np.ndarray | None, groups: np.ndarray, title: str, names: Any, seed: int = 0
+) -> Leakage:
+    """Return what a code, or one draw of a random one, reveals about the groups (n,) of a column, numbers of names.
+
+    `law` and `bits` are those of a `Subject`.
+    """
+    present, numbers, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    if len(present) < 2:
+        problem = f"All rows have the same group of {title!r}, {names[present[0]]!r}."
+        raise InputError(problem, remedy="Pass rows of at least two groups.")
+    each = lower = joint = None
+    prior = counts / len(groups)
+    if bits is not None:
+        ones = np.stack([bits[numbers == group].mean(0) for group in range(len(prior))])  # (K, m)
+        each = tuple(shown_information(np.stack([1 - ones, ones]).transpose(2, 1, 0), prior).tolist())
+    if law is not None:
+        lower, joint = _sandwich(law, numbers, prior, seed)
+    rows = dict(zip((names[group] for group in present), counts.tolist(), strict=True))
+    return Leakage(title, rows, share_entropy(prior), each, sum(each) if each else None, joint, lower)
+
+
+def _sandwich(law: np.ndarray, groups: np.ndarray, prior: np.ndarray, seed: int) -> tuple[float, float]:
+    """Return (lower, upper) around the population's information, as `information_sandwich` does, in bits."""
+    hard = bool(np.isin(law, (0, 1)).all())
+    if law.shape[1] > LISTED_BITS and not hard:
+        import torch
+
+        from fairbits.information import information_sandwich
+
+        generator = torch.Generator().manual_seed(seed)
+        found = information_sandwich(torch.from_numpy(law), torch.from_numpy(groups), generator=generator)
+        return float(found[0]), float(found[1])
+    rows, k = _torch_permutation(len(groups), seed), len(prior)
+    second = np.zeros_like(groups)  # the rows of every group are dealt out to two halves in turn
+    second[rows[groups[rows].argsort(kind="stable")][1::2]] = 1
+    sums = group_sums(law, groups + k * second, 2 * k, Release(hard=hard))
+    assert sums is not None  # all words are listed, or nothing is drawn
+    upper = shown_information((sums.words[:k] + sums.words[k:]) / (prior[:, None] * len(groups)), prior)
+    if not sums.people.all():
+        return 0.0, float(upper)
+    one, other = sums.shares[:k], sums.shares[k:]
+    ends = [held_out_information(*halves, prior, len(groups)) for halves in ((one, other), (other, one))]
+    return sum(ends) / 2, float(upper)
+
+
+def _torch_permutation(n: int, seed: int) -> np.ndarray:
+    """Return what `torch.randperm` draws from a seed, where torch need not be there: both draw as MT19937 does."""
+    drawn = np.random.RandomState(seed & 0xFFFFFFFF).randint(2**32, size=n - 1, dtype=np.uint32)
+    rows = list(range(n))
+    for place, other in enumerate((np.arange(n - 1) + drawn % np.arange(n, 1, -1)).tolist()):
+        rows[place], rows[other] = rows[other], rows[place]
+    return np.array(rows)

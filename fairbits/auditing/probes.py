@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
+from fairbits.certificate.decision_rates import proportion_limits
 from fairbits.certificate.deviations import hoeffding_deviation
-from fairbits.certificate.limits_of_rates import proportion_limits
 from fairbits.errors import InputError
 
 QUICK_ROWS = 20_000  # with these rows the quick probes take seconds

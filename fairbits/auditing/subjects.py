@@ -1,7 +1,6 @@
 """What an audit is about: a certified decision, a code, or values of any kind."""
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pandas as pd
 from fairbits.certificate.released_code import binary_digits, certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
+from fairbits.settings import check_value
 
 MOST_CATEGORIES = 256
 REPEATS = 2  # rows per distinct value from which a representation is counted as a code
@@ -33,14 +33,9 @@ def read_subject(source: Any, X: Any, draws: int, random_state: int, sensitive_f
     """Return the subject of an audit: a certified decision, a model with a code, any other, or a table of values."""
     if certified_decision(source) and X is not None:
         return _read_decision(source, X, sensitive_features)
-    return _read_values(source, X, draws, random_state, sensitive_features)
-
-
-def _read_values(source: Any, X: Any, draws: int, random_state: int, sensitive_features: Any) -> Subject:
     source, X = fitted_code(source, X, sensitive_features)
     name, task = type(source).__name__, dict[str, str]()
-    if not (isinstance(draws, Integral) and draws >= 2):
-        raise InputError("must be a whole number of at least 2.", argument="draws", value=draws)
+    check_value("draws", draws, at_least=2, whole=True)
     if hasattr(source, "__array__") or hasattr(source, "toarray") or isinstance(source, (list, tuple)):
         if X is not None:
             raise InputError("A representation is audited as it is.", remedy="Pass it alone, with X=None.")

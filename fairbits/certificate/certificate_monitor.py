@@ -8,16 +8,16 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from fairbits.certificate.anytime import TwoGroups, Watched
+from fairbits.certificate.anytime import MonitorContent, TwoGroups, Watched, places
 from fairbits.certificate.certificate_state import read_content
 from fairbits.certificate.certification import CodedRows, coded_rows, numbered_rows
-from fairbits.certificate.group_sums import MAX_BITS, GroupSums, group_sums
-from fairbits.certificate.monitor_file import MonitorContent, places
+from fairbits.certificate.confidence_bounds import MAX_BITS, GroupSums, group_sums
 from fairbits.certificate.released_code import Release, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.columns import label
 from fairbits.errors import InputError
 from fairbits.rounding import at_least, at_most, percent
+from fairbits.settings import check_value
 from fairbits.storage import file_errors, replace_file
 
 PROVED, OPEN, CONTRADICTED = "proved", "open", "contradicted"
@@ -63,8 +63,7 @@ class CertificateMonitor:
         about: str = "",
     ):
         for name, value in (("limit", limit), ("confidence", confidence)):
-            if not 0 < value < 1:
-                raise InputError("must lie between 0 and 1.", argument=name, value=value)
+            check_value(name, value, above=0, below=1)
         self.limit, self.confidence, self.groups, self.about = float(limit), float(confidence), groups, about
         self.draws, self.levels = Release(draws).draws, None if levels is None else [float(cut) for cut in levels]
         self.by_person: bool | None = None

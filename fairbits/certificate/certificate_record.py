@@ -8,6 +8,7 @@ from pydantic import Field
 from fairbits.certificate.deviations import HOEFFDING
 from fairbits.errors import InputError
 from fairbits.rounding import at_most, percent
+from fairbits.settings import check_value
 
 Bound = Annotated[float, Field(ge=0, le=1)]
 RANDOM_DOES_NOT_COVER = (
@@ -88,8 +89,7 @@ class Certificate:
         The decision must select at least this share of the people, so that the group it favours has a rate of at least
         that; the other rate is smaller by at most the disparity.
         """
-        if not 0 < least_share <= 1:
-            raise InputError("must be above 0 and at most 1.", argument="least_share", value=least_share)
+        check_value("least_share", least_share, above=0, at_most=1)
         disparity = self.total_variation if self.promise is None else self.promised_disparity
         if disparity is None:
             raise InputError("The guarantee has no limit on the disparity.", remedy="Set max_disparity.")
@@ -105,16 +105,17 @@ class Certificate:
         return [b for b in self.bounds if b.label is None]
 
     @property
+    def counting(self) -> str:
+        """Who counts, in words."""
+        each = "Each person counts once, by the mean of the person's rows"
+        return each if self.by_person else "Each row is taken for another person"
+
+    @property
     def covers(self) -> str:
         """What is guaranteed, in words."""
-        who = (
-            "Each person counts once, by the mean of the person's rows"
-            if self.by_person
-            else "Each row is taken for another person"
-        )
         if self.promise is not None:
             return (
-                f"Guaranteed at {percent(self.confidence)} confidence: {self.promise} {who}. The "
+                f"Guaranteed at {percent(self.confidence)} confidence: {self.promise} {self.counting}. The "
                 "numbers above are estimates for the chosen model, not part of the guarantee."
             )
         each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
@@ -123,7 +124,8 @@ class Certificate:
             f"At {percent(self.confidence)} confidence, in the population that the calibration rows come from: for "
             f"anyone who receives {self.release_words}, the rates of any decision made from it alone differ between "
             "two groups by at most the stated disparity (total variation), and nobody can guess the group from it "
-            f"alone with a balanced accuracy above the one stated. {each}{kind}. {who}. The leakage is at {self.prior}."
+            f"alone with a balanced accuracy above the one stated. {each}{kind}. {self.counting}. The leakage is at "
+            f"{self.prior}."
         )
 
     @property

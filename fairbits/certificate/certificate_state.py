@@ -17,7 +17,7 @@ from fairbits.certificate.certification import (
     numbered_rows,
     read_prior,
 )
-from fairbits.certificate.group_sums import MAX_BITS, GroupSums, group_sums
+from fairbits.certificate.confidence_bounds import MAX_BITS, GroupSums, group_sums
 from fairbits.certificate.released_code import Release, binary_digits, certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.columns import label as text_of
@@ -113,11 +113,8 @@ class CertificateState:
             raise InputError(problem, remedy="Pass its classes_ with groups=its group_encoder_, and add decisions.")
         if groups is not None and not hasattr(source, "fit"):
             self.model, self.decisions = "decisions", list(dict.fromkeys(map(text_of, source)))
-            self.bits, self.hard, self.seeded = (
-                binary_digits(np.zeros(1, int), len(self.decisions)).shape[1],
-                True,
-                False,
-            )
+            self.bits = binary_digits(np.zeros(1, int), len(self.decisions)).shape[1]
+            self.hard, self.seeded = True, False
         else:
             encoder = getattr(method, "group_encoder_", None)
             if encoder is None or not hasattr(method, "code_probabilities"):
@@ -196,12 +193,9 @@ class CertificateState:
                 if 0 < n < min_group_size:
                     problem = f"Group {name!r} of {stratum.title!r} has only {n} people."
                     raise InputError(problem, remedy=f"Add rows: sums of fewer than {min_group_size} are not shared.")
-        sums = [
-            _Sums(
-                title=f.title, label=f.label, names=f.names, people=f.sums.people.tolist(), words=f.sums.words.tolist()
-            )
-            for f in self._found
-        ]
+        numbers = [{name: part.tolist() for name, part in f.sums._asdict().items()} for f in self._found]
+        pairs = zip(self._found, numbers, strict=True)
+        sums = [_Sums(title=f.title, label=f.label, names=f.names, **own) for f, own in pairs]
         known = {name: getattr(self, name) for name in KEPT}
         with file_errors(Path(path)):
             replace_file(Path(path), _Content(**known, sums=sums).model_dump_json())

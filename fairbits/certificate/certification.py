@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from fairbits.certificate.certificate_record import Certificate, GroupBounds
-from fairbits.certificate.confidence_bounds import Estimates
+from fairbits.certificate.confidence_bounds import Estimates, GroupSums, group_sums
 from fairbits.certificate.deviations import HOEFFDING, hoeffding_deviation
-from fairbits.certificate.group_sums import GroupSums, group_sums
 from fairbits.certificate.released_code import Release, binary_digits, certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder, index_hashes, row_hashes
-from fairbits.encoding.people import person_numbers
+from fairbits.encoding.recognition import person_numbers
 from fairbits.errors import InputError, InputTypeError, InputWarning
+from fairbits.settings import check_value
 
 THEOREMS = ("shortest", HOEFFDING)
 LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small to certify
@@ -133,10 +133,15 @@ class Rows(NamedTuple):
 
 def numbered_rows(coded: CodedRows, sensitive_features: Any, y: Any = None, person: Any = None) -> Rows:
     """Return coded rows with the numbers of their groups and people."""
-    n = len(coded.theta)
+    n, labels, values = len(coded.theta), [], None
     groups = coded.encoder.transform(sensitive_features, n_rows=n)
-    labels = [] if y is None else _labels(y, n)
-    values = None if y is None else np.asarray(y)
+    if y is not None:
+        values = np.asarray(y)
+        if len(values) != n:
+            raise InputError(f"y has {len(values)} values for {n} calibration rows.", remedy="Pass one per row.")
+        if missing := int(pd.isna(values).sum()):
+            raise InputError(f"{missing} labels are missing.", remedy="Drop these rows, or certify without labels.")
+        labels = np.unique(values).tolist()
     return Rows(coded.theta, groups, values, labels, None if person is None else person_numbers(person, n))
 
 
@@ -166,11 +171,8 @@ class Claims(NamedTuple):
 
     def delta(self, names: list[list[str]], n_strata: int) -> float:
         """Return the chance of error of each number, and check what the user asked for."""
-        if self.theorem not in THEOREMS:
-            raise InputError(f"must be one of {', '.join(THEOREMS)}.", argument="theorem", value=self.theorem)
-        if not 0 < self.confidence < 1:
-            problem = "must lie between 0 and 1, for example 0.95."
-            raise InputError(problem, argument="confidence", value=self.confidence)
+        check_value("theorem", self.theorem, one_of=THEOREMS)
+        check_value("confidence", self.confidence, above=0, below=1)
         numbers = n_strata * sum(2 + (len(own) > 2) for own in names)
         return (1 - self.confidence) / (numbers if self.simultaneous else 1)
 
@@ -295,16 +297,6 @@ def check_fresh(estimator: Any, X: Any) -> None:
             "hold only for rows that played no part in that."
         )
         warnings.warn(TrainingRowsWarning(problem, remedy="Use rows that were kept apart."), stacklevel=4)
-
-
-def _labels(y: Any, n: int) -> list[Any]:
-    """Return the distinct labels of n rows."""
-    labels = np.asarray(y)
-    if len(labels) != n:
-        raise InputError(f"y has {len(labels)} values for {n} calibration rows.", remedy="Pass one per row.")
-    if missing := int(pd.isna(labels).sum()):
-        raise InputError(f"{missing} labels are missing.", remedy="Drop these rows, or certify without labels.")
-    return np.unique(labels).tolist()
 
 
 def read_prior(prior: Any, names: list[list[str]]) -> np.ndarray:

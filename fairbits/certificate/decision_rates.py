@@ -1,15 +1,36 @@
-"""Rates of a decision in every group and crossing of groups, with exact intervals, and their ratio."""
+"""Rates of a decision in every group: exact intervals and ratios, and limits of how far two rates differ.
 
+Also what no bound of a disparity is below, by the rows of the groups alone. docs/certificate.md has the proofs.
+"""
+
+import math
+from functools import lru_cache
 from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import beta, binom
 
-from fairbits.certificate.limits_of_rates import proportion_limits
+from fairbits.certificate.deviations import (
+    DELTAS,
+    EXACT,
+    MOST_EXACT,
+    PRECISION,
+    ROUNDING,
+    chance_at_most,
+    deviation,
+    limit_of_difference,
+    rarely_shown,
+)
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.group_encoder import sensitive_columns
 from fairbits.errors import InputError
+
+BERGER_BOOS = "exact binomial, Berger and Boos"
+REGION = 1 / 20  # share of delta for the region of two rates: near the shortest at all rates, 1.5 % longer at 1/2
+KINDS = ("any values", "hard", "binary")  # means over people and random codes; hard codes and classes; two values
+HALVINGS = 7  # of the interval that holds the least limit of hard values
 
 
 def group_rates(
@@ -133,3 +154,143 @@ def _chosen(values: Any, positive: Any, name: str, others: Any) -> np.ndarray:
     elif positive not in (known if set(known) - {0, 1} else (0, 1)):
         raise InputError(f"is not among the values {known} of {name}.", argument="positive", value=positive)
     return array == positive
+
+
+def limit_of_rates(counts: np.ndarray, rows: np.ndarray, delta: float) -> tuple[float, str]:
+    """Return an upper limit of how far the chances of an event differ in two groups that had it `counts` times (2,).
+
+    Also return the name of the theorem behind it. The limit adapts to rare events; which group has more is not given.
+
+    >>> limit, name = limit_of_rates(np.array([0, 0]), np.array([300, 500]), 0.05)
+    >>> round(limit, 3), name
+    (0.016, 'exact binomial, Berger and Boos')
+    """
+    (x, y), (n, other) = counts.tolist(), rows.tolist()
+    if not (DELTAS[0] <= delta <= DELTAS[1] and 0 < min(n, other) <= max(n, other) <= MOST_EXACT):
+        length, name = deviation(rows, delta)
+        return abs(x / max(n, 1) - y / max(other, 1)) + length, name
+    same = [(x, n, y, other), (n - x, n, other - y, other)]  # the event and its complement
+    return _rates_limit(*min(*same, *((*two[2:], *two[:2]) for two in same)), delta), BERGER_BOOS
+
+
+def proportion_limits(k: int, n: int, delta: float) -> tuple[float, float]:
+    """Return exact lower and upper limits of a chance that came true k times of n, each wrong with chance delta.
+
+    >>> low, high = proportion_limits(0, 59, 0.05)
+    >>> low, round(high, 3)
+    (0.0, 0.05)
+    """
+    return float(beta.ppf(delta, k, n - k + 1)) if k else 0.0, float(_upper(k, n, delta))
+
+
+@lru_cache(65_536)
+def _rates_limit(x: int, n: int, y: int, other: int, delta: float) -> float:
+    """Return the limit of a difference of two rates within exact limits of both, which use up their share of delta."""
+    one, two, level = x / n, y / other, (1 - REGION) * delta
+    near = [proportion_limits(k, m, REGION * delta / 4) for k, m in ((x, n), (y, other))]
+    (low, high), (floor, ceiling) = ((max(a - 1e-9, 0.0), min(b + 1e-9, 1.0)) for a, b in near)
+
+    def laws(truth: float) -> list[tuple[float, float, int, int, float, float]]:
+        """List what must be rare where either group's chance is larger by this, with the range of that chance."""
+        first = max(truth, low, floor + truth), min(high, ceiling + truth)
+        second = max(truth, floor, low + truth), min(ceiling, high + truth)
+        return [(one - two, truth, n, other, *first), (two - one, truth, other, n, *second)]
+
+    def often(shown: float, truth: float, n: int, other: int, least: float, most: float) -> bool:
+        p = np.linspace(least, max(least, most), 17)
+        return least <= most and bool((chance_at_most(shown, n, p, other, p - truth) > level).any())
+
+    start, end = abs(one - two), max(high - floor, ceiling - low)
+    short, long = start, end
+    while long - short > max(PRECISION / 2 * (long - start), 1e-9):  # by some of the chances
+        middle = (short + long) / 2
+        short, long = (middle, long) if any(often(*law) for law in laws(middle)) else (short, middle)
+    while long < end:
+        long += PRECISION * (long - start)
+        if all(rarely_shown(*law, level) for law in laws(long)):  # by all
+            break
+    return min(long, end)
+
+
+def smallest_limit(rows: np.ndarray, delta: float, kind: str) -> float:
+    """Return what the certified disparity between groups of these rows (K,) is never below, whatever the rows show.
+
+    The two smallest groups decide.
+
+    >>> rows = np.array([300, 16_000])
+    >>> [round(smallest_limit(rows, 0.05, kind), 3) for kind in KINDS]
+    [0.063, 0.048, 0.004]
+    """
+    two = np.sort(rows)[:2]
+    if not two[0]:
+        return 1.0
+    if kind == "any values":
+        return min(1.0, deviation(two, delta)[0])
+    return min(1.0, (_least_of_hard if kind == "hard" else _least_of_rates)(two, delta))
+
+
+def equal_limit(rows: np.ndarray, delta: float, kind: str, rate: float = 0.0) -> float:
+    """Return the bound of what shows no disparity between groups of these rows; if binary, all show this rate.
+
+    >>> rows = np.array([300, 16_000])
+    >>> [round(equal_limit(rows, 0.05, "binary", rate), 3) for rate in (0, 0.05, 0.2, 0.5)]
+    [0.01, 0.026, 0.042, 0.049]
+    """
+    two = np.sort(rows)[:2]
+    if not two[0]:
+        return 1.0
+    if kind == "binary":
+        count = max(round(rate * int(two[0])), int(rate > 0))  # the larger group shows the same rate
+        counts = np.rint(count / two[0] * two).astype(np.int64)
+        return min(1.0, limit_of_rates(counts, two, delta)[0] - abs(float(np.subtract(*counts / two))))
+    return min(1.0, (limit_of_difference(0.0, two, delta) if kind == "hard" else deviation(two, delta))[0])
+
+
+def _least_of_hard(rows: np.ndarray, delta: float) -> float:
+    """Return a difference that rows without any would often hide: no limit that is proved is below it."""
+    most, name = limit_of_difference(0.0, rows, delta)
+    if name != EXACT:
+        return most
+    (n, other), least = rows.tolist(), 0.0
+    for _ in range(HALVINGS):
+        truth = (least + most) / 2
+        p = np.linspace(truth, 1, 65)
+        often = (chance_at_most(0.0, n, p, other, p - truth) > delta + 2 * ROUNDING).any()
+        least, most = (truth, most) if often else (least, truth)
+    return least
+
+
+def _least_of_rates(rows: np.ndarray, delta: float) -> float:
+    """Return what the limits of all outcomes of two groups are not below: outcomes near 0 are looked at one by one."""
+    most, name = limit_of_rates(np.zeros(2, dtype=np.int64), rows, delta)
+    if name != BERGER_BOOS:
+        return most
+    (n, other), level, least = rows.tolist(), (1 - REGION) * delta + ROUNDING, most
+    x = np.arange(n // 2 + 1)  # the others are complements of these
+    long = _upper(x, n, 2 * level) - 1 + _upper(n - x, n, 2 * level) >= 2 * most
+    for count in x[~long].tolist():
+        low, high = (math.floor(other * (count / n + side * most)) for side in (-1, 1))
+        y = np.arange(max(low, 0), min(high + 1, other) + 1)  # further apart than `most`: limits are not below that
+        least = min(least, float(_below(count, n, y, other, level).min()))
+    return least
+
+
+def _below(x: int, n: int, y: np.ndarray, other: int, level: float) -> np.ndarray:
+    """Return lower bounds of the limits of outcomes x of n and y of other: rates that would often show as little.
+
+    One group's rate is what it shows, the other's as far away as its exact limit: the chance that both show at most
+    their difference is at least the product of the chances of each.
+    """
+    one, two = x / n, y / other
+    found = [
+        _upper(x, n, level / binom.sf(y - 1, other, two)) - two,
+        two - 1 + _upper(n - x, n, level / binom.cdf(y, other, two)),
+        _upper(y, other, level / binom.sf(x - 1, n, one)) - one,
+        one - 1 + _upper(other - y, other, level / binom.cdf(x, n, one)),
+    ]
+    return np.maximum(np.max(found, axis=0), np.abs(one - two))
+
+
+def _upper(k: np.ndarray | int, n: int, delta: np.ndarray | float) -> np.ndarray:
+    """Return exact upper limits of chances that came true k times of n (Clopper and Pearson)."""
+    return np.where(np.equal(k, n), 1.0, beta.isf(delta, np.add(k, 1), np.maximum(np.subtract(n, k), 1)))

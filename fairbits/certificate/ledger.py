@@ -143,9 +143,8 @@ class Ledger(AbstractContextManager["Ledger"]):
             self.models = [model]
         elif model not in self.models:
             self.models.append(model)
-        masks = {
-            name: self.number([name.encode()])[0] if place else np.uint64(0) for place, name in enumerate(self.models)
-        }
+        masks = dict(zip(self.models, self.number([name.encode() for name in self.models]), strict=True))
+        masks[self.models[0]] = np.uint64(0)
         return masks.pop(model), list(masks.values())
 
     def find(self, rows: np.ndarray) -> np.ndarray:
@@ -187,13 +186,8 @@ class Ledger(AbstractContextManager["Ledger"]):
         entries = added + (struct.unpack_from("<Q", before)[0] if before else 0)
         release = struct.pack("<Q", entries) + hashlib.blake2b(before + content, digest_size=16).digest()
         self._write([(HEADER, 0, json.dumps(header).encode()), (last + 1, 0, release)])
-        known = {
-            "ledger": str(self.path.absolute()),
-            "release": last + 1,
-            "entries": entries,
-            "digest": release[8:].hex(),
-        }
-        self._news = json.dumps(known).encode()
+        known = {"ledger": str(self.path.absolute()), "release": last + 1, "entries": entries}
+        self._news = json.dumps(known | {"digest": release[8:].hex()}).encode()
 
     def _read_header(self) -> None:
         header = json.loads(self._content(HEADER)[1])
@@ -214,9 +208,8 @@ class Ledger(AbstractContextManager["Ledger"]):
             release, then, place = int(known["release"]), int(known["entries"]), str(known["ledger"])
             expected = struct.pack("<Q", then) + bytes.fromhex(known["digest"])
         except (ValueError, TypeError, KeyError, struct.error):
-            raise InputError(
-                f"{self.receipt} is damaged.", remedy="Restore it from a backup, or move it away."
-            ) from None
+            remedy = "Restore it from a backup, or move it away."
+            raise InputError(f"{self.receipt} is damaged.", remedy=remedy) from None
         shown, now = b"", 0
         if self._started:
             (last,) = self._db.execute("SELECT max(part) FROM parts").fetchone()
@@ -238,9 +231,8 @@ class Ledger(AbstractContextManager["Ledger"]):
         """Return all entries of the parts that rows fall into, with room for codes of `width` bytes or more."""
         found = [self._content(part) for part in np.unique(rows >> BELOW_PART).tolist()] if self._started else []
         width = max([width, *(own for own, _ in found)])
-        entry = np.dtype(
-            [("row", "<u8"), ("draws", "<u2"), ("zeros", "<u2"), ("kind", "<u4"), ("code", "u1", (width,))]
-        )
+        fields = {"row": "<u8", "draws": "<u2", "zeros": "<u2", "kind": "<u4", "code": f"({width},)u1"}
+        entry = np.dtype(list(fields.items()))
         pieces = [np.zeros((0, entry.itemsize), np.uint8)]
         for own, content in found:
             narrow = np.frombuffer(content, np.uint8).reshape(-1, entry.itemsize - width + own)

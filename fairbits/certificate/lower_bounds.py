@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import beta
 
+from fairbits.certificate.confidence_bounds import group_sums
 from fairbits.certificate.deviations import hoeffding_deviation
-from fairbits.certificate.group_sums import group_sums
 from fairbits.certificate.released_code import Release
 from fairbits.errors import InputError
 
@@ -55,9 +55,13 @@ def proved_gap(
     pairs, sizes = list(combinations(np.flatnonzero(to_choose * rows).tolist(), 2)), to_choose + rows
     if not pairs:
         return ProvedGap(0.0, 0.0)
-    halves = [_shares(theta[half], groups[half], n_groups, release, random_state) for half in (first, ~first)]
-    width = max(shares.shape[1] for shares in halves)  # drawn cells: the last ones may be empty in one half
-    chosen, measured = (np.pad(shares, ((0, 0), (0, width - shares.shape[1]))) for shares in halves)
+    halves = [group_sums(theta[half], groups[half], n_groups, release, rng=random_state) for half in (first, ~first)]
+    found = [sums.shares for sums in halves if sums is not None]  # how often each group has each word or cell
+    if len(found) < 2:
+        problem = f"A code of {theta.shape[1] * release.draws} bits has too many words to list for {len(theta)} rows."
+        raise InputError(problem, remedy="Please pass a coarse code of it.")
+    width = max(shares.shape[1] for shares in found)  # drawn cells: the last ones may be empty in one half
+    chosen, measured = (np.pad(shares, ((0, 0), (0, width - shares.shape[1]))) for shares in found)
 
     def hoped_for(pair: tuple[int, int]) -> float:
         s, r = pair
@@ -69,12 +73,3 @@ def proved_gap(
     # Lower limits of the shares of all groups together (Clopper and Pearson): the rows that choose also say how many.
     shares = beta.ppf(delta / 2 / n_groups, np.maximum(sizes, 1), sizes.sum() - sizes + 1)[[s, r]]
     return ProvedGap(proved, 2 * also**2 * float(shares.prod() / shares.sum()) / math.log(2))
-
-
-def _shares(theta: np.ndarray, groups: np.ndarray, n_groups: int, release: Release, random_state: Any) -> np.ndarray:
-    """Return how often each group has each word or cell, (K, cells)."""
-    sums = group_sums(theta, groups, n_groups, release, rng=random_state)
-    if sums is None:
-        problem = f"A code of {theta.shape[1] * release.draws} bits has too many words to list for {len(theta)} rows."
-        raise InputError(problem, remedy="Please pass a coarse code of it.")
-    return sums.shares

@@ -9,7 +9,7 @@ from torch import Tensor
 from fairbits.certificate.confidence_bounds import Estimates, empirical_bernstein
 from fairbits.information import binary_entropy
 from fairbits.information.sampling import draw_codes, posterior_divergence, relative_tables
-from fairbits.information.weighed_groups import group_weights
+from fairbits.information.words import group_weights
 
 DRAWS = 10_000
 SHARE = 0.1  # of delta

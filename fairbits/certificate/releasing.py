@@ -19,8 +19,9 @@ from fairbits.certificate.released_code import (
     need_certified_code,
     system_uniforms,
 )
-from fairbits.encoding.people import LeadingZerosError, identifiers, person_table, without_zeros
+from fairbits.encoding.recognition import LeadingZerosError, identifiers, person_table, without_zeros
 from fairbits.errors import InputError
+from fairbits.settings import check_value
 
 ODD = np.uint64(0x9E3779B97F4A7C15)  # an odd number: no two repeats get the same number
 AS_WRITTEN = np.uint64(0xD1B54A32D192ED03)  # of the entry of an identifier whose place one with leading zeros has
@@ -169,10 +170,8 @@ def release_pieces(
 
     `covered` is how many draws per person the certificate covers.
     """
-    if repeated not in ("refuse", "reuse", "again"):
-        raise InputError("must be 'refuse', 'reuse' or 'again'.", argument="repeated", value=repeated)
-    if leading_zeros not in (None, "same", "different"):
-        raise InputError("must be 'same' or 'different'.", argument="leading_zeros", value=leading_zeros)
+    check_value("repeated", repeated, one_of=("refuse", "reuse", "again"))
+    check_value("leading_zeros", leading_zeros, one_of=(None, "same", "different"))
     if what.draws > covered and repeated != "again":
         raise InputError(f"is more than the certificate covers ({covered}).", argument="draws", value=what.draws)
     key, found, drawn, done = ledger.key, [], [], 0
@@ -180,11 +179,8 @@ def release_pieces(
         found.append(_numbers(ledger, rows, names, done))
         drawn.append(what.draw(method.code_probabilities(rows), system_uniforms))
         done += len(rows)
-    seen, codes, how = (
-        Numbers(*map(np.concatenate, zip(*found, strict=True))),
-        np.concatenate(drawn),
-        ", ".join(ledger.people),
-    )
+    seen = Numbers(*map(np.concatenate, zip(*found, strict=True)))
+    codes, how = np.concatenate(drawn), ", ".join(ledger.people)
     kind = zlib.crc32(json.dumps(what.to_dict(method.code_size)).encode())
     with ledger.locked():
         if ledger.key != key:

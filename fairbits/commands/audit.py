@@ -57,7 +57,7 @@ def audit(
     options["person"] = terminal.names(person)
     with terminal.waiting("training attacks that try to guess the groups"):
         if model is None:
-            from fairbits.workflow.table_audit import audit_table
+            from fairbits.workflow.decision_checks import audit_table
 
             options |= {"columns": terminal.names(columns), "drop": terminal.names(drop), "crossed": crossed}
             (audits, notes), rates = audit_table(table, protected, **options), None

@@ -53,9 +53,15 @@ def certify(
     if decision is not None:
         if table is not None:
             raise InputError("With --decision, name the table alone: fairbits certify TABLE --decision COLUMN.")
-        asked = {"label": label, "person": terminal.names(person), "positive": positive, "confidence": confidence}
-        asked |= {"crossed": crossed, "reference": reference}
-        _certify_decisions(model, read, decision, terminal.names(sensitive), levels, asked, as_json)
+        if not terminal.names(sensitive):
+            raise InputError("Name the sensitive columns with --sensitive.")
+        from fairbits.workflow.decision_checks import certify_decisions
+
+        asked: dict[str, Any] = {"label": label, "person": terminal.names(person), "positive": positive}
+        asked |= {"confidence": confidence, "crossed": crossed, "reference": reference, "levels": terminal.cuts(levels)}
+        with file_errors(model), terminal.waiting("certifying"):
+            made = certify_decisions(TableFile(model, **read), decision, terminal.names(sensitive), **asked)
+        print(json.dumps(made.to_dict(), default=str) if as_json else made)
         return
     if table is None:
         raise InputError("Name a model and a table, or a table and its --decision.")
@@ -76,24 +82,3 @@ def certify(
     code = {CONTRADICTED: terminal.CONTRADICTED, NOT_FRESH: terminal.NOT_CERTIFIED}.get(found.verdict)
     if code is not None:
         raise SystemExit(code)
-
-
-def _certify_decisions(
-    path: Path,
-    read: dict[str, Any],
-    decision: str,
-    sensitive: list[str],
-    levels: str | None,
-    asked: dict,
-    as_json: bool,
-) -> None:
-    from fairbits.tables.table_file import TableFile
-    from fairbits.workflow.decision_checks import certify_decisions
-
-    if not sensitive:
-        raise InputError("Name the sensitive columns with --sensitive.")
-    with file_errors(path):
-        table = TableFile(path, **read)
-        with terminal.waiting("certifying"):
-            found = certify_decisions(table, decision, sensitive, levels=terminal.cuts(levels), **asked)
-    print(json.dumps(found.to_dict(), default=str) if as_json else found)

@@ -138,8 +138,7 @@ def fit(
 
     from fairbits.modelfile import save
     from fairbits.modelfile.manifest import write_record
-    from fairbits.report.model_card import model_card
-    from fairbits.report.page import write_report
+    from fairbits.report.page import model_card, write_report
     from fairbits.report.wording import summary
     from fairbits.workflow.fit_records import attempt_number, fit_record
     from fairbits.workflow.fit_task import FitOptions, fit_task

@@ -1,4 +1,4 @@
-"""`fairbits transform`: a code for every row of a table; `fairbits predict` reads and writes by the same `Files`."""
+"""`fairbits transform` and `fairbits predict`: the code of every row of a table, or the class read off it."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -86,6 +86,58 @@ def transform(
     files.tell("decisions" if files.model.decides else "codes", released, as_json)
 
 
+def predict(
+    model: ModelPath,
+    table: TablePath,
+    output: Output = Path("predictions.csv"),
+    expected: Annotated[
+        bool, Option("--expected", help="Random codes: average over many; more accurate, but not certified.")
+    ] = False,
+    keep: Keep = None,
+    person: Person = None,
+    reuse: Reuse = False,
+    again: Again = False,
+    safe_cells: SafeCells = False,
+    ledger: LedgerFile = None,
+    accept_loss: AcceptLoss = False,
+    leading_zeros: LeadingZeros = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the class of every row from its code alone, so that the certificate covers it.
+
+    Of a model of `fairbits fit --for decisions`, the class is written without its probabilities: it alone is certified.
+    A random code uses the ledger of `fairbits transform`; pass --reuse to predict from codes that you have released.
+    """
+    import numpy as np
+    import pandas as pd
+
+    drawing = {"person": person, "reuse": reuse, "again": again, "ledger": ledger, "accept_loss": accept_loss}
+    drawing["leading_zeros"] = leading_zeros
+    with file_errors(output):
+        files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
+        if files.model.decides:  # the probabilities are not certified
+            files.tell("decisions", files.write_decisions(safe_cells, **drawing, expected=expected), as_json)
+            return
+        method, released = files.model.method, None
+        columns = [f"probability_{name}" for name in method.classes_]
+        files.check_free(["prediction", *columns])
+        if expected and not files.model.is_hard:
+            if any(drawing.values()):
+                raise InputError("--expected draws no codes: leave the options for random codes out.")
+            found = np.concatenate([method.predict_proba(X) for X, _ in files.encoded("predicting")])
+        else:
+            files.model.need_code()
+            codes, released = files.codes(**drawing, expected=expected)
+            words, places = np.unique(codes, axis=0, return_inverse=True)
+            found = method.decode(words)[places]
+        predictions = pd.DataFrame(found.round(6), columns=columns)
+        predictions.insert(0, "prediction", method.classes_[found.argmax(1)])
+        files.write(predictions, released, safe_cells)
+    files.tell("predictions", released, as_json)
+
+
 class Files:
     """A model, a table to read and one to write: opened, and looked at, before anything is drawn."""
 
@@ -136,11 +188,8 @@ class Files:
             raise InputError("--reuse outputs the same codes, --again new ones: pass only one of the two.")
         person, draws = names(options["person"]), 1 if self.model.limit is None else self.model.limit.draws
         own, zeros = self.model.folder / LEDGER_NAME, options.get("leading_zeros")
-        keeping = {
-            "receipt": own.with_name(own.name + RECEIPT_ENDING),
-            "accept_loss": options.get("accept_loss", False),
-        }
-        with Ledger(options.get("ledger") or own, person, **keeping) as ledger:
+        receipt, lost = own.with_name(own.name + RECEIPT_ENDING), options.get("accept_loss", False)
+        with Ledger(options.get("ledger") or own, person, receipt=receipt, accept_loss=lost) as ledger:
             pieces, what = self.encoded("computing codes", person), Release(hard=self.model.is_hard)
             released = release_pieces(method, pieces, ledger, what, repeated[0], draws, zeros)
         self.counted = bool(person)
@@ -190,8 +239,7 @@ class Files:
             own = made[done : done + len(kept)].reset_index(drop=True)
             yield pd.concat([kept, own], axis=1)
             done += len(kept)
-        if done != len(made) or self.table.has_changed():
-            raise InputError(f"{self.table.path} was changed meanwhile.")
+        self.table.check_unchanged()
 
     def tell(self, what: str, released: "Released | None", as_json: bool) -> None:
         """Print what was written, and what the certificate says of it."""
@@ -218,8 +266,7 @@ class Files:
             certified = self.model.limit is not None and not refused
             record["covered"] = certified and (released is None or released.covered)
             said = {"computed": True, "covered": record["covered"], "decided": self.model.decides, "refused": refused}
-            said |= {**counted, "uncounted": not self.counted, "count": not self.counted}
-            said |= {"kept": self.keep}
+            said |= {**counted, "uncounted": not self.counted, "count": not self.counted, "kept": self.keep}
         elif released is None:
             record["covered"] = False
             promised = self.model.limit is not None and self.model.limit.promised

@@ -119,6 +119,7 @@ def _opened(
 ) -> "CertificateMonitor":
     """Return the monitor of a state that is there, or a new one."""
     from fairbits.certificate import CertificateMonitor
+    from fairbits.settings import check_value
     from fairbits.workflow.stream_checks import promised_limit
 
     if not state.exists():
@@ -126,8 +127,7 @@ def _opened(
             raise InputError("Pass the limit with --max-disparity.")
         draws = 1 if model is None or model.limit is None or model.is_hard else model.limit.draws
         limit = promised_limit(model) if limit is None else limit
-        if not 0 < limit < 1:
-            raise InputError("must lie between 0 and 1.", argument="max_disparity", value=limit)
+        check_value("max_disparity", limit, above=0, below=1)
         return CertificateMonitor(limit, confidence=confidence or 0.95, draws=draws, levels=levels, about=about)
     monitor = CertificateMonitor.load(state)
     if monitor.about != about:

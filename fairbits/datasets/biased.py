@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import entropy
 
-from fairbits.datasets.dataset import ABOUT, Folder, Seed, about, check_choice, check_number
+from fairbits.datasets.dataset import ABOUT, Folder, Seed, about
 from fairbits.datasets.mnist import fetch_mnist
+from fairbits.settings import check_value
 
 COLOURS = np.frombuffer(  # of the classes 0 to 9; the two with e1 are as published
     bytes.fromhex("ff0000 00ff00 0000ff e1e100 e100e1 00ffff ff8000 ff0080 8000ff 808080"), np.uint8
@@ -62,8 +63,8 @@ def biased_mnist(
         that differ in rho hold the same images in the same order
     n : take this many images, drawn without regard to the class, instead of all
     """
-    check_number("rho", rho, 0, 1)
-    check_choice("split", split, ("train", "test"))
+    check_value("rho", rho, at_least=0, at_most=1)
+    check_value("split", split, one_of=("train", "test"))
     data = fetch_mnist(data_home)
     rows = getattr(data, f"{split}_images"), getattr(data, f"{split}_labels")
     return _biased("biased_mnist", rows, rho, split, random_state, n)
@@ -83,8 +84,8 @@ def biased_digits(rho: float, split: str = "train", *, random_state: Seed = 0, n
     """
     from sklearn.datasets import load_digits  # slow to import
 
-    check_number("rho", rho, 0, 1)
-    check_choice("split", split, ("train", "test"))
+    check_value("rho", rho, at_least=0, at_most=1)
+    check_value("split", split, one_of=("train", "test"))
     digits = load_digits()
     part = slice(DIGITS_TRAIN) if split == "train" else slice(DIGITS_TRAIN, None)
     return _biased("biased_digits", (digits.images[part], digits.target[part]), rho, split, random_state, n)
@@ -100,7 +101,7 @@ def _biased(name: str, source: tuple, rho: float, split: str, random_state: Seed
     """Colour images, given with their labels."""
     images, labels = source
     if n is not None:
-        check_number("n", n, 1, len(images), whole=True)
+        check_value("n", n, at_least=1, at_most=len(images), whole=True)
     rng = np.random.default_rng(random_state)
     rows = rng.permutation(len(images))[:n]
     y = labels[rows].astype(np.int64)

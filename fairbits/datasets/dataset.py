@@ -1,9 +1,7 @@
-"""What a loader returns and says about it, and the checks of its arguments and files."""
+"""What a loader returns and says about it, and the check of its files."""
 
 import hashlib
-import math
 import tomllib
-from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.resources import files
 from os import PathLike
@@ -13,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from fairbits.errors import InputError
-from fairbits.settings import complaint
 
 Folder = str | PathLike[str] | None
 Seed = int | np.random.Generator | None
@@ -68,18 +65,3 @@ def verify(name: str, content: bytes, expected: str, remedy: str) -> None:
     found = hashlib.sha256(content).hexdigest()
     if found != expected:
         raise OSError(f"{name} is damaged or another file: its sha256 is {found}, expected {expected}. {remedy}")
-
-
-def check_choice(argument: str, value: object, choices: Collection[str | bool]) -> None:
-    """Raise unless the value is one of the choices; 1 is not True."""
-    if complaint(value, one_of=choices):
-        remedy = f"Pass one of {', '.join(map(repr, choices))}."
-        raise InputError("is not known.", argument=argument, value=value, remedy=remedy)
-
-
-def check_number(argument: str, value: Any, low: float, high: float = math.inf, *, whole: bool = False) -> None:
-    """Raise unless the value is a finite (or whole) number between low and high, both included."""
-    if complaint(value, whole=whole, at_least=low, at_most=high):
-        limits = f" between {low:g} and {high:g}" if high < math.inf else f" of at least {low:g}"
-        remedy = f"Pass a {'whole' if whole else 'finite'} number{limits if low > -math.inf else ''}."
-        raise InputError("is not possible.", argument=argument, value=value, remedy=remedy)

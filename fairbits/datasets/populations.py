@@ -4,7 +4,6 @@ Each row has parameters theta; its code T has independent bits T_i ~ Ber(theta_i
 from the population, so their empirical information differs from the stated one, which is the population's.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,8 +12,9 @@ import numpy as np
 from scipy.special import expit, kl_div, xlog1py
 from scipy.stats import binom
 
-from fairbits.datasets.dataset import Seed, check_number
+from fairbits.datasets.dataset import Seed
 from fairbits.errors import InputError
+from fairbits.settings import check_value
 
 Prior = Sequence[float] | None
 
@@ -72,9 +72,9 @@ def make_xor(n_samples: int = 1000, *, w: float = 2.0, n_bits: int = 2, random_s
     >>> make_xor(w=2.0)
     Population(xor: 1000 rows, 2 bits, 2 groups; I(T;S) 0.2585 bits, total variation 0.5800)
     """
-    check_number("n_samples", n_samples, 1, whole=True)
-    check_number("w", w, -math.inf)
-    check_number("n_bits", n_bits, 2, whole=True)
+    check_value("n_samples", n_samples, at_least=1, whole=True)
+    check_value("w", w)
+    check_value("n_bits", n_bits, at_least=2, whole=True)
     x = np.random.default_rng(random_state).choice([-1.0, 1.0], size=(n_samples, n_bits))
     agreement = float(abs(np.tanh(w / 2)) ** n_bits)
     nats = (xlog1py(1 + agreement, agreement) + xlog1py(1 - agreement, -agreement)) / 2  # accurate when tiny
@@ -97,7 +97,7 @@ def make_independent(
     >>> make_independent(n_groups=3)
     Population(independent: 1000 rows, 4 bits, 3 groups; I(T;S) 0.0000 bits, total variation 0.0000)
     """
-    check_number("w", w, -math.inf)
+    check_value("w", w)
     shares = _checked_shares(n_samples, n_bits, n_groups, prior)
     rng = np.random.default_rng(random_state)
     x = rng.standard_normal((n_samples, n_bits))
@@ -124,7 +124,7 @@ def make_shifted_bits(
     >>> make_shifted_bits(delta=0.4, n_groups=3)
     Population(shifted_bits: 1000 rows, 4 bits, 3 groups; I(T;S) 0.2728 bits, total variation 0.5680)
     """
-    check_number("delta", delta, 0, 1)
+    check_value("delta", delta, at_least=0, at_most=1)
     shares = _checked_shares(n_samples, n_bits, n_groups, prior)
     rng = np.random.default_rng(random_state)
     levels = 0.5 + delta * np.linspace(-0.5, 0.5, n_groups)  # (K,)
@@ -155,9 +155,9 @@ def _secretive_bits(
 
 def _checked_shares(n_samples: int, n_bits: int, n_groups: int, prior: Prior) -> np.ndarray:
     """Check the sizes and return the probabilities of the groups; None means equal ones."""
-    check_number("n_samples", n_samples, 1, whole=True)
-    check_number("n_bits", n_bits, 1, whole=True)
-    check_number("n_groups", n_groups, 2, whole=True)
+    check_value("n_samples", n_samples, at_least=1, whole=True)
+    check_value("n_bits", n_bits, at_least=1, whole=True)
+    check_value("n_groups", n_groups, at_least=2, whole=True)
     values = np.ones(n_groups) if prior is None else np.asarray(prior, dtype=float)
     if prior is not None and not (values.shape == (n_groups,) and (values > 0).all() and np.isclose(values.sum(), 1)):
         remedy = f"Pass {n_groups} positive numbers that sum to 1, or None."

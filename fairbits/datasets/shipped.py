@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairbits.datasets.dataset import SHIPPED, Dataset, Folder, about, check_choice, verify
+from fairbits.datasets.dataset import SHIPPED, Dataset, Folder, about, verify
 from fairbits.errors import InputError
+from fairbits.settings import check_value
 
 SUBSETS = {"train": ["train"], "test": ["test"], "both": ["train", "test"]}
 BANK_VERSIONS = {"full": {"never": "-1", "auc": "0.81"}, "additional": {"never": "999", "auc": "0.82"}}
@@ -41,9 +42,9 @@ def load_adult(*, subset: str = "train", sensitive: str = "sex", drop_missing: b
     >>> load_adult()
     Dataset(adult: 32561 rows, 13 columns; >50K 24.1%; sex: Male 21790, Female 10771)
     """
-    check_choice("subset", subset, SUBSETS)
-    check_choice("sensitive", sensitive, ("sex", "race"))
-    check_choice("drop_missing", drop_missing, (True, False))
+    check_value("subset", subset, one_of=SUBSETS)
+    check_value("sensitive", sensitive, one_of=("sex", "race"))
+    check_value("drop_missing", drop_missing, one_of=(True, False))
     table = pd.concat([shipped_table(f"adult_{part}.csv.gz") for part in SUBSETS[subset]], ignore_index=True)
     unknown = (table == "?").any(axis=1)
     if drop_missing:
@@ -74,8 +75,8 @@ def load_bank(
     >>> load_bank()
     Dataset(bank: 45211 rows, 15 columns; yes 11.7%; age: 25 to 65 43651, under 25 or over 65 1560)
     """
-    check_choice("version", version, BANK_VERSIONS)
-    check_choice("drop_duration", drop_duration, (True, False))
+    check_value("version", version, one_of=BANK_VERSIONS)
+    check_value("drop_duration", drop_duration, one_of=(True, False))
     pair = tuple(ages) if isinstance(ages, tuple | list) else ()
     whole = all(isinstance(age, Integral) and not isinstance(age, bool) for age in pair)
     if len(pair) != 2 or not whole or pair[0] > pair[1]:
@@ -111,8 +112,8 @@ def load_compas(*, version: str = "authors", races: Sequence[str] | None = RACES
     >>> load_compas()
     Dataset(compas: 6150 rows, 4 columns; arrested again 46.6%; race: African-American 3696, Caucasian 2454)
     """
-    check_choice("version", version, ("authors", "propublica", "corrected"))
-    check_choice("features", features, FEATURES)
+    check_value("version", version, one_of=("authors", "propublica", "corrected"))
+    check_value("features", features, one_of=FEATURES)
     table = shipped_table("compas.csv.gz")
     known = sorted(table["race"].unique())
     wanted = known if races is None else [races] if isinstance(races, str) else list(races)

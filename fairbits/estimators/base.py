@@ -1,4 +1,4 @@
-"""What all methods share: the scikit-learn contract around a network and a loss."""
+"""What all methods share, the scikit-learn contract around a network and a loss, and the network without protection."""
 
 import math
 import warnings
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -18,7 +18,7 @@ from fairbits.encoding.table_encoder import read_numbers
 from fairbits.errors import InputWarning
 from fairbits.estimators.fitting import fit_stack
 from fairbits.information import weigh_groups
-from fairbits.nn import Inputs
+from fairbits.nn import Inputs, PlainNet
 from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch, Replica, Schedule, TrainingData, train
 
@@ -266,3 +266,27 @@ class InvariantClassifier(TrainedClassifier, NetworkSettings):
             y, weight = y.clamp(min=0), labelled / labelled.sum().clamp(min=torch.finfo(weight.dtype).tiny)
         own = log_probabilities.mT.gather(-2, y.unsqueeze(-2)).squeeze(-2)
         return weight @ own / -math.log(2)
+
+
+class VanillaClassifier(TransformerMixin, InvariantClassifier):
+    """A plain network without any protection, trained by the same loop: the point of comparison.
+
+    `sensitive_features` are accepted and used only by ``selection="paper"``.
+
+    >>> from fairbits.datasets import make_shifted_bits
+    >>> data = make_shifted_bits(200, random_state=0)
+    >>> VanillaClassifier(random_state=0).fit(data.X, data.y).predict_proba(data.X).shape
+    (200, 2)
+    """
+
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
+        return PlainNet(inputs, self.hidden_sizes, n_classes, channels=self.channels)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the last hidden layer: what a network without protection would share."""
+        return self._by_rows(X, lambda net, x: net(x).hidden)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Name the hidden units: hidden0, hidden1, ..."""
+        check_is_fitted(self)
+        return np.array([f"hidden{i}" for i in range(self.net_.head.in_features)], dtype=object)

@@ -18,7 +18,7 @@ from fairbits.certificate import Certificate, SmallGroupWarning, TrainingRowsWar
 from fairbits.certificate.deviations import HOEFFDING
 from fairbits.certificate.released_code import encode_rows, need_certified_code
 from fairbits.encoding import GroupEncoder, SeenRows, row_hashes, take_rows
-from fairbits.encoding.people import person_numbers, split_people
+from fairbits.encoding.recognition import person_numbers, split_people
 from fairbits.errors import InputError
 from fairbits.estimators.candidates import Decision, decisions, fitted_once, has_code, in_words, last_step, out_of_fold
 from fairbits.estimators.codes import FittedCodeMixin

@@ -19,7 +19,7 @@ from fairbits.estimators.base import InvariantClassifier, TrainedClassifier, sof
 from fairbits.estimators.candidates import sensitive_keyword
 from fairbits.information import binary_entropy
 from fairbits.information.sampling import code_information
-from fairbits.settings import setting
+from fairbits.settings import check_value, setting
 
 
 class CollapsedCodeWarning(InputWarning):
@@ -205,8 +205,7 @@ def fit_coarse_code(estimator: Any, X_train: Any, n_cells: int) -> CoarseCode:
     X_train : rows it was trained on
     n_cells : at least 2
     """
-    if not (isinstance(n_cells, int) and n_cells >= 2):
-        raise InputError(f"n_cells={n_cells!r} must be a whole number of at least 2.")
+    check_value("n_cells", n_cells, at_least=2, whole=True)
     estimator, X_train = fitted_code(estimator, X_train)
     theta = estimator.code_probabilities(X_train)
     codes = np.random.default_rng(0).random(theta.shape) < theta

@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
 from fairbits.errors import InputError
-from fairbits.settings import complaint
+from fairbits.settings import check_value
 
 CELL_ROWS = 20_000  # rows that k-means looks at
 SMALLEST = 1e-9  # probability of a class given a word, before its logarithm is taken
@@ -97,8 +97,7 @@ def optimal_codes(
     """
     smallest = {"n_words": 2, "bins": 2, "rounds": 1, "starts": 1}
     for (name, least), value in zip(smallest.items(), (n_words, bins, rounds, starts), strict=True):
-        if wrong := complaint(value, at_least=least, whole=True):
-            raise InputError(f"{wrong}.", argument=name, value=value)
+        check_value(name, value, at_least=least, whole=True)
     wanted = np.atleast_1d(np.asarray(limits, dtype=np.float64))
     if wanted.ndim != 1 or not ((wanted >= 0) & (wanted <= 1)).all():
         raise InputError("must be numbers from 0 to 1.", argument="limits", value=limits)

@@ -1,28 +1,99 @@
-"""Estimates of p(y, s | x): all that a code of x needs to know about a row."""
+"""Estimates of p(y, s | x), all that a code of x needs to know about a row, and the classifiers that make them."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import narwhals as nw
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter
 
 from fairbits.encoding import GroupEncoder, TableEncoder, take_rows
 from fairbits.encoding.columns import as_frame
 from fairbits.errors import InputError
 from fairbits.estimators import inputs
 from fairbits.estimators.fitting import number_cells
-from fairbits.estimators.learners import SMALLEST, Learner, beside
 from fairbits.settings import check_settings, setting
 
 BOOSTED_ROWS = 1_500  # with fewer, boosted trees add more noise than they see
 ROWS_PER_COLUMN = 50  # with fewer, a code of the columns errs more than the estimates do
+
+SMALLEST = 1e-6  # probability, before its logarithm is taken
+
+
+class Learner(NamedTuple):
+    """A classifier and the form in which it sees the rows: as "numbers", as "levels" for trees, or as they are."""
+
+    name: str
+    classifier: Any
+    sees: str = "rows"
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether somebody else has fitted the classifier, to the label."""
+        return isinstance(self.classifier, FrozenEstimator)
+
+    def fitted(self, n_classes: int, rows: Any, targets: np.ndarray, weight: Any) -> list[Any]:
+        """Return a classifier of the label, and for each sensitive column one of the group, which also sees the label.
+
+        Targets (n, 1 + columns) are the numbers of labels and groups.
+        """
+        if self.is_frozen:
+            return [self.classifier]
+        if any(len(np.unique(target)) < 2 for target in targets.T):
+            problem = "One of the folds has all rows but those of one class, or of one group."
+            raise InputError(problem, remedy="Merge rare classes and groups, or pass more rows of them.")
+        weighs = weight is not None and has_fit_parameter(self.classifier, "sample_weight")
+        options = {"sample_weight": weight} if weighs else {}
+        label, *groups = targets.T
+        models = [clone(self.classifier).fit(rows, label, **options)]
+        if groups:
+            informed = beside(rows, np.eye(n_classes)[label, 1:], "label")
+            models += [clone(self.classifier).fit(informed, group, **options) for group in groups]
+        return models
+
+    def log_ratios(self, models: list[Any], rows: Any, classes: np.ndarray, groups: list[list[str]]) -> np.ndarray:
+        """Return log p / p of the first, of the classes and then of each column's groups, given each label."""
+        of_label, *of_groups = models
+        known = of_label.classes_  # numbers of the classes, unless somebody else fitted it
+        if self.is_frozen:
+            unknown = [label for label in known.tolist() if label not in classes.tolist()]
+            if unknown:
+                problem = f"The FrozenEstimator knows the class {unknown[0]!r}, which y does not have."
+                raise InputError(problem, remedy="Pass the labels that it was fitted to.")
+            known = np.searchsorted(classes, known)
+        parts = [_ratios(of_label, rows, known, len(classes))]
+        n = len(parts[0])
+        for model, names in zip(of_groups, groups, strict=False):
+            given = [beside(rows, np.tile(label[1:], (n, 1)), "label") for label in np.eye(len(classes))]
+            each = [_ratios(model, informed, model.classes_, len(names)) for informed in given]
+            parts.append(np.stack(each, -1).reshape(n, -1))  # by group, then by label
+        return np.hstack(parts)
+
+
+def beside(rows: Any, columns: np.ndarray, name: str) -> Any:
+    """Return rows with columns of numbers beside them, named "label 0" or "group 0" and so on in a frame."""
+    frame = as_frame(rows)
+    if isinstance(frame, nw.DataFrame):
+        space = nw.get_native_namespace(frame)
+        new = [nw.new_series(f"{name} {i}", column, backend=space) for i, column in enumerate(columns.T)]
+        return frame.with_columns(*new).to_native()
+    return np.column_stack([rows, columns])
+
+
+def _ratios(model: Any, rows: Any, known: np.ndarray, n: int) -> np.ndarray:
+    """Return log p - log p of the first of n classes, of which the model knows some.  (rows, n - 1)"""
+    found = model.predict_proba(rows)
+    probabilities = np.zeros((len(found), n))
+    probabilities[:, known] = found
+    logs = np.log(np.maximum(probabilities, SMALLEST))
+    return logs[:, 1:] - logs[:, :1]
 
 
 @dataclass(eq=False, repr=False)
@@ -217,7 +288,8 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         """Name the estimates by learner, class or group, and label; then the encoded columns."""
         check_is_fitted(self)
         if self.features == "probabilities":
-            seen = [group for column in self._group_names for group in column] if self._joint_columns else [""]
+            known = self.encode_sensitive or len(self.blends_) > 1  # of the groups of a row
+            seen = [group for column in self._group_names for group in column] if known else [""]
             return np.array([f"p({label}{', ' * bool(g)}{g})" for label in self.classes_ for g in seen], dtype=object)
         names = []
         for learner, models in zip(self.learners_, self.models_, strict=True):
@@ -268,11 +340,6 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         cells[sizes[cells] < self.cv] = sizes.argmax()
         folds = StratifiedKFold(self.cv, shuffle=True, random_state=self.random_state)
         return list(folds.split(cells, cells))
-
-    @property
-    def _joint_columns(self) -> bool:
-        """Whether anything is known of the groups of a row."""
-        return self.encode_sensitive or len(self.blends_) > 1
 
     @property
     def _group_names(self) -> list[list[str]]:

@@ -17,5 +17,5 @@ from .sampling import counted_information as counted_information
 from .sampling import monte_carlo_information as monte_carlo_information
 from .sampling import wide_information as wide_information
 from .shown_tables import share_entropy as share_entropy
-from .weighed_groups import WeighedGroups as WeighedGroups
-from .weighed_groups import weigh_groups as weigh_groups
+from .words import WeighedGroups as WeighedGroups
+from .words import weigh_groups as weigh_groups

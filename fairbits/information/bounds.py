@@ -9,8 +9,7 @@ from fairbits.errors import InputError
 from fairbits.information.exact import LN2, group_entropy, neuronwise_information, safe_log, table_information
 from fairbits.information.sampling import CLAMP, RNG, draw_codes, drawn_divergences, relative_tables
 from fairbits.information.shown_tables import held_out_information
-from fairbits.information.weighed_groups import Groups, WeighedGroups, Weighing, group_weights
-from fairbits.information.words import EXACT_BITS, mean_words
+from fairbits.information.words import EXACT_BITS, Groups, WeighedGroups, Weighing, group_weights, mean_words
 
 SUBSET_BITS = 12
 BLOCK_ROWS = 2048

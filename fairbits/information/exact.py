@@ -12,8 +12,15 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from fairbits.errors import InputError
-from fairbits.information.weighed_groups import Groups, WeighedGroups, Weighing, group_weights
-from fairbits.information.words import MAX_BITS, mean_words, with_gradient
+from fairbits.information.words import (
+    MAX_BITS,
+    Groups,
+    WeighedGroups,
+    Weighing,
+    group_weights,
+    mean_words,
+    with_gradient,
+)
 
 LN2 = math.log(2.0)
 

@@ -10,8 +10,7 @@ from torch.nn.functional import threshold
 
 from fairbits.errors import InputError, InputWarning
 from fairbits.information.exact import LN2, joint_information, mixture_divergence, safe_log, table_information
-from fairbits.information.weighed_groups import Groups, Weighing, group_weights
-from fairbits.information.words import MAX_BITS, with_gradient
+from fairbits.information.words import MAX_BITS, Groups, Weighing, group_weights, with_gradient
 
 RNG: TypeAlias = Generator | None
 CLAMP = 1e-6

@@ -7,8 +7,9 @@ digest of the other. This notices edits and mix-ups. It is no signature: anyone 
 import hashlib
 import json
 import os
+import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -196,3 +197,77 @@ def read_record(folder: Path) -> Any:
     if record is None:
         raise InputError(f"{file} is damaged: it is not JSON.", remedy=RESTORE)
     return record
+
+
+class ModelExistsError(ModelFileError):
+    """The folder already holds a model, which `save` does not replace unless you ask for it."""
+
+    def __init__(self, path: Any):
+        self.path = path
+        super().__init__(f"{path} already holds a model.", remedy="Pass overwrite=True to replace it.")
+
+
+def _check_place(path: Path, overwrite: bool) -> None:
+    """Raise unless the path is free, or holds nothing but a model that may be replaced."""
+    if not os.path.lexists(path) or (path.is_dir() and not path.is_symlink() and not any(path.iterdir())):
+        return
+    file = path / MANIFEST
+    regular = not path.is_symlink() and not file.is_symlink() and file.is_file()
+    if not regular or not read_file(file, range(MAX_MANIFEST + 1)).startswith(BEGINNING):
+        raise ModelFileError(f"{path} exists and is not a model.", remedy="Choose another place.")
+    others = sorted({file.name for file in path.iterdir()} - SEALED - {MANIFEST})
+    if others:
+        problem = f"{path} also holds {others[0]!r}, which is not part of the model."
+        raise ModelFileError(problem, remedy="Move it, or choose another place.")
+    if not overwrite:
+        raise ModelExistsError(path)
+
+
+def write_folder(path: Path, files: dict[str, bytes], *, overwrite: bool, check: Callable[[Path], Any]) -> None:
+    """Write files and their manifest to a new folder, check it, and move it to its place.
+
+    There is never half a model at that place. Replacing one takes two renames; if the machine stops between them, both
+    models are complete in folders next to it, called .part....
+    """
+    _check_place(path, overwrite)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".part.{path.name}.{secrets.token_hex(4)}")
+    aside = part.with_name(f"{part.name}.old")
+    part.mkdir()
+    try:
+        manifest = manifest_of({name: entry_of(data) for name, data in files.items()})
+        for name, data in {**files, MANIFEST: manifest}.items():
+            replace_file(part / name, data)
+        sync_folder(part)
+        try:
+            check(part)
+        except ModelFileError as error:
+            raise ModelFileError(error.problem.replace(str(part), str(path)), remedy=error.remedy) from error
+        if path.is_dir():
+            os.rename(path, aside)
+        os.rename(part, path)
+    except BaseException:
+        if aside.is_dir():
+            os.rename(aside, path)
+        _remove(part)
+        raise
+    _remove(aside)
+    sync_folder(path.parent)
+
+
+def _remove(folder: Path) -> None:
+    """Delete the model files of a folder, and the folder if nothing else is in it."""
+    with suppress(OSError):
+        for name in (MANIFEST, *SEALED):
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names in a folder to the disk, where the system can."""
+    if os.name == "posix":
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -26,8 +26,7 @@ from fairbits.encoding.columns import Feature
 from fairbits.encoding.group_encoder import SensitiveColumn
 from fairbits.estimators import Schedule
 from fairbits.estimators.base import TrainedClassifier
-from fairbits.estimators.learners import Learner
-from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.estimators.posterior import Learner, PosteriorEncoder
 from fairbits.modelfile.boosted_trees import NODE, SET, Trees, boosted_model, categories_of, trees_of
 from fairbits.modelfile.manifest import ModelFileError
 from fairbits.settings import check_settings
@@ -328,9 +327,7 @@ class LinearState(State):
         model: Any = LogisticRegression(max_iter=1_000)
         model.coef_, model.intercept_ = coef.reshape(scores, width, order=self.order), intercept
         model.classes_ = classes
-        names = self.feature_names_in
-        need(names is None or len(names) == width, f"{len(names or ())} names of {width} columns")
-        set_columns(model, width, names)
+        set_columns(model, width, self.feature_names_in)
         return model
 
 

@@ -30,8 +30,7 @@ from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError, InputTypeError, MissingExtraError
 from fairbits.estimators.base import TrainedClassifier
 from fairbits.estimators.codes import TrainedCode
-from fairbits.estimators.learners import SMALLEST
-from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.estimators.posterior import SMALLEST, PosteriorEncoder
 from fairbits.modelfile.boosted_trees import categories_of, trees_of
 from fairbits.storage import replace_file
 
@@ -239,7 +238,8 @@ def posterior_inputs(encoder: PosteriorEncoder) -> tuple[Callable[[Tensor, Any],
                     place += len(bias)
                 else:
                     score = x.double() @ weight
-                ratios.append(_log_ratios(score + bias))
+                logs = _shares(score + bias).clamp(min=SMALLEST).log()
+                ratios.append(logs[:, 1:] - logs[:, :1])
             parts.append(torch.stack(ratios, -1).flatten(1))  # by class or group, then by label
         estimates = torch.cat(parts, 1)
         if encoder.features == "probabilities":
@@ -290,12 +290,6 @@ def _weight_and_bias(model: Any, told: np.ndarray) -> tuple[Tensor | None, Tenso
 def _shares(score: Tensor) -> Tensor:
     """Return the probability of every class; two classes have one score."""
     return torch.softmax(score, 1) if score.shape[1] > 1 else torch.sigmoid(torch.cat([-score, score], 1))
-
-
-def _log_ratios(score: Tensor) -> Tensor:
-    """Return log p - log p of the first class, of every other one."""
-    logs = _shares(score).clamp(min=SMALLEST).log()
-    return logs[:, 1:] - logs[:, :1]
 
 
 def behind_trees(encoder: PosteriorEncoder, network: Any) -> Any:

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.errors import InputError
-from fairbits.information.weighed_groups import in_transform
-from fairbits.information.words import all_words, word_probabilities
+from fairbits.information.words import all_words, in_transform, word_probabilities
 
 # Up to this many bits an expectation over codes is the exact sum over all 2^m words, above it a mean of fixed draws.
 EXACT_EXPECTATION_BITS = 10

@@ -1,14 +1,18 @@
-"""report.html: sections as one page that needs nothing else. Only making a page needs the extra "report"."""
+"""The files of a report: report.html, a page that needs nothing else, and the model card, Markdown.
+
+Only making a page needs the extra "report".
+"""
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairbits.errors import InputError, MissingExtraError
+from fairbits.report import wording
 from fairbits.report.wording import TEXTS, Record, Table, title
 from fairbits.storage import replace_file
 
@@ -133,3 +137,54 @@ def _vega() -> str:
     if "</script" in library.lower() or "<!--" in library:
         raise RuntimeError("The JavaScript of this version of vl-convert-python cannot be embedded in a page.")
     return library
+
+
+def _score_table(record: Record) -> Table:
+    """Return the scores of the chosen model, of a random one also averaged, beside those of models without a code."""
+    audit, scores = record["audit"], TEXTS["card"]["scores"]
+    own = {"scores": audit["task"], "intervals": audit.get("intervals")}
+    models = {name: (own, of) for name, of in TEXTS["card"]["own"][wording.kind(record)].items()}
+    others = {model["name"]: (model, "") for model in record["alternatives"]}
+    models |= {wording.known_as(name): others[name] for name in ("unprotected", "logistic regression", "constant")}
+    rows = tuple(
+        (name, *(wording.with_interval(found, found["scores"], of + field) for field in scores))
+        for name, (found, of) in models.items()
+    )
+    notes = tuple(note.format(**wording.in_percent(audit)) for note in TEXTS["card"]["notes"])
+    return Table("scores", "Scores on the test rows", ("", *scores.values()), rows, notes)
+
+
+def model_card(record: Record) -> str:
+    """Return the model card, Markdown."""
+    task, certificate, method, made = (record[name] for name in ("task", "certificate", "method", "made"))
+    calibration = (
+        f"{b['column']}: {wording.listed(b['rows'], '; ')}" for b in certificate["bounds"] if b["label"] is None
+    )
+    decision, worse = record["decision"], map(wording.escaped, wording.worse_off(record))
+    method_words = TEXTS["card"][wording.kind(record)].format(**method, version=made["fairbits"])
+    rows, groups = wording.listed(task["rows"]), wording.listed(task["group_sizes"], "; ")
+    data = f"{record['source']}; rows: {rows}. Groups: {groups}."
+    parts = {
+        f"# Model card: {wording.escaped(wording.title(record))}": wording.escaped(
+            " ".join([wording.verdict(record), *wording.attempts(record)])
+        ),
+        "Filed:": _bullets(f"{name}: {value}" for name, value in wording.filed(record).items()),
+        "## Warnings": _bullets(record["concerns"]),
+        "## What it does": " ".join([method_words, *map(wording.escaped, wording.encoded_sensitive(record))]),
+        "## Accuracy and fairness": wording.markdown(_score_table(record)),
+        "## Who gets what": "\n\n".join([wording.markdown(wording.rate_table(decision)), *worse]),
+        "## Attacks": _bullets(wording.adversaries(record)),
+        "## Certificate": wording.markdown(wording.bound_table("Upper bounds from the calibration rows", certificate)),
+        "Calibration rows per group:": _bullets(calibration),
+        "Assumptions:": _bullets(wording.assumptions(record)),
+        "Not covered:": _bullets(certificate["does_not_cover"]),
+        "## Data": "\n\n".join(filter(None, [wording.escaped(data), _bullets(task["notes"])])),
+        "Input columns:": _bullets(task["columns"]),
+    }
+    shown = [f"{heading}\n\n{content}\n" for heading, content in parts.items() if content]
+    versions = wording.listed({name: version for name, version in made.items() if name != "date"})
+    return "\n".join([*shown, f"Made on {made['date']} with {versions}.\n"])
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {wording.escaped(line)}" for line in lines)

@@ -117,11 +117,9 @@ def verdict(record: Record) -> str:
     if fitted and record["asked"]["gamma"] is None:
         several = sum(record["asked"].get(name) is not None for name in LIMITS) > 1
         words = {"leakage": at_most(certificate["information"], 4), "limits": "limits are" if several else "limit is"}
-        label, labelled = (
-            record["asked"].get("odds_label"),
-            [b for b in certificate["bounds"] if b["label"] is not None],
-        )
-        within = [b["total_variation"] for b in labelled if label in (None, str(b["label"]))]
+        label, bounds = record["asked"].get("odds_label"), certificate["bounds"]
+        labelled = [b for b in bounds if b["label"] is not None and label in (None, str(b["label"]))]
+        within = [b["total_variation"] for b in labelled]
         words["within"] = texts["within"].format(within=at_most(max(within))) if within else ""
         name = "useless" if record.get("verdict") == "certified but not useful" else "certified"
         return texts[name].format(**in_percent(certificate), **words, disparity=disparity)

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fairbits.estimators.base import log_softmax
-from fairbits.estimators.vanilla import VanillaClassifier
+from fairbits.estimators.base import VanillaClassifier, log_softmax
 from fairbits.information import WeighedGroups, group_entropy
 from fairbits.nn.code_networks import HeadedNet, Inputs, dense_layers, feature_layers
 from fairbits.settings import layer_sizes, setting, tunable

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,7 +123,7 @@ def open_model(path: Path) -> FittedModel:
         problem = f"{folder.parent / RECORD} is not what `fairbits fit` wrote: changed or damaged."
         raise InputError(problem, remedy="Restore it, or move it away.") from None
     if hasattr(fitted, "certificate_"):
-        limit = _limit(fitted.certificate_.to_dict(), fitted.get_params(deep=False))
+        limit = _limit(asdict(fitted.certificate_), fitted.get_params(deep=False))
     return FittedModel(folder, inner, record, limit)
 
 

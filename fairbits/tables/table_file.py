@@ -83,10 +83,11 @@ class TableFile:
         self.names = self._form.get("names") or [name for name in stored if not name.startswith("__index_level_")]
         _check_names(self.names, path)
 
-    def has_changed(self) -> bool:
-        """Return whether somebody has written to the file since it was opened."""
+    def check_unchanged(self) -> None:
+        """Raise InputError if somebody has written to the file since it was opened."""
         now, then = self.path.stat(), self._opened
-        return (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns)
+        if (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns):
+            raise InputError(f"{self.path} changed while it was read.")
 
     def check_columns(self, names: Sequence[str], reason: str = "") -> None:
         """Raise InputError if the table lacks a column, with the name that comes nearest."""
@@ -164,10 +165,13 @@ def _text_form(path: Path, separator: str | None, encoding: str | None) -> tuple
     except csv.Error as error:
         problem = f"The first line of {path} cannot be read: {error}."
         raise InputError(problem, remedy="Look for a quote in it that is never closed.") from None
-    decimal, notes = _decimal(head, separator), []
-    if separator != ",":
+    decimal, notes = ".", []
+    if separator != ",":  # a comma that separates nothing is the decimal sign if some number has one, and none a point
+        cells = [cell.strip() for row in _rows(io.StringIO(head, newline=""), separator) for cell in row]
+        comma = any(map(DECIMAL_COMMA.fullmatch, cells)) and not any(map(DECIMAL_POINT.fullmatch, cells))
+        decimal = "," if comma else "."
         notes = [f"Columns are separated by {SEPARATORS.get(separator, repr(separator))}."]
-        notes += ["Numbers have a decimal comma."] * (decimal == ",")
+        notes += ["Numbers have a decimal comma."] * comma
     names = [name.strip() for name in header]
     return {"encoding": encoding, "sep": separator, "decimal": decimal, "names": names, "header": 0}, notes
 
@@ -219,13 +223,6 @@ def _rows(lines: Iterable[str], separator: str) -> list[list[str]]:
         return list(csv.reader(lines, delimiter=separator))
     except csv.Error:
         return []
-
-
-def _decimal(head: str, separator: str) -> str:
-    """Return the decimal sign: a comma only where some number has one, none has a point, and it separates nothing."""
-    rows = [] if separator == "," else _rows(io.StringIO(head, newline=""), separator)
-    cells = [cell.strip() for row in rows for cell in row]
-    return "," if any(map(DECIMAL_COMMA.fullmatch, cells)) and not any(map(DECIMAL_POINT.fullmatch, cells)) else "."
 
 
 def _separator(head: str, path: Path) -> str:
@@ -347,22 +344,17 @@ def write_table(path: Path, pieces: Iterable[pd.DataFrame], *, safe_cells: bool 
 
     With `safe_cells`, no text in a CSV is one that a spreadsheet would run as a formula.
     """
+    quoting = csv.QUOTE_NONNUMERIC if safe_cells else csv.QUOTE_MINIMAL  # a carriage return would end a bare cell
     with whole_file(path) as file:
         if _is_parquet(path):
             _write_parquet(file, pieces)
             return
         for number, piece in enumerate(pieces):
-            if safe_cells:  # quoted, because a carriage return would end a cell
-                _safe(piece).to_csv(file, index=False, header=number == 0, quoting=csv.QUOTE_NONNUMERIC)
-            else:
-                piece.to_csv(file, index=False, header=number == 0)
-
-
-def _safe(piece: pd.DataFrame) -> pd.DataFrame:
-    piece = piece.copy()
-    for name in piece.select_dtypes(exclude=["number", "bool"]):
-        piece[name] = piece[name].astype(object).map(safe_cell)
-    return piece.rename(columns=safe_cell)
+            if safe_cells:
+                texts = piece.select_dtypes(exclude=["number", "bool"])
+                safe = {name: texts[name].astype(object).map(safe_cell) for name in texts}
+                piece = piece.assign(**safe).rename(columns=safe_cell)
+            piece.to_csv(file, index=False, header=number == 0, quoting=quoting)
 
 
 def safe_cell(value: Any) -> Any:

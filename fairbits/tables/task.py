@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fairbits.encoding import TableEncoder
-from fairbits.encoding.people import split_people
+from fairbits.encoding.recognition import split_people
 from fairbits.errors import InputError
 from fairbits.tables.protected_groups import group_sizes, listed_groups, pool_groups, protected, sensitive_groups
 from fairbits.tables.table_file import check_columns

@@ -1,5 +1,7 @@
-"""What a table of somebody's decisions shows and proves about sensitive columns; needs no torch."""
+"""What a table shows and proves about its sensitive columns: its other columns, or decisions of somebody; no torch."""
 
+import fnmatch
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -8,15 +10,19 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2_contingency
 
+from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, certify, group_rates
 from fairbits.certificate.decision_rates import smallest_ratio
-from fairbits.encoding.people import one_row_each
+from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError
 from fairbits.report.wording import rate_lines
 from fairbits.rounding import at_least, at_most, percent
-from fairbits.tables.protected_groups import group_sizes, protected, sensitive_groups
+from fairbits.tables.protected_groups import group_sizes, numbers_or_days, protected, sensitive_groups
 from fairbits.tables.table_file import TableFile
-from fairbits.workflow.table_audit import FEWEST_OF_A_GROUP, people_notes
+from fairbits.tables.task import IDENTIFIES, repeated_identifiers, without_identifiers
+from fairbits.workflow.option_words import WORDS, audit_in_words
+
+FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
 
 
 @dataclass(frozen=True)
@@ -53,12 +59,8 @@ class CertifiedDecisions:
 
     def __str__(self) -> str:
         proof, sure = self.certificate, f"{percent(self.certificate.confidence)} confidence"
-        who = (
-            "Each person counts once, by the mean of the person's rows."
-            if proof.by_person
-            else "Each row is taken for another person."
-        )
-        lines = [f"{self.decision!r}: what these rows prove about the population they come from, at {sure}.", who]
+        lines = [f"{self.decision!r}: what these rows prove about the population they come from, at {sure}."]
+        lines.append(f"{proof.counting}.")
         for bound in proof.bounds:
             among = "" if bound.label is None else f", among people with label {bound.label}"
             lines.append(
@@ -121,12 +123,10 @@ def class_rates(
     reference: str | None = None,
 ) -> dict[str, Any]:
     """Return the rates of the class that a recipient of a model gets, ready for JSON; of a random code, of one draw."""
-    predicted = (
-        method.predict(X) if getattr(method, "is_hard", True) else method.classes_[method.sampled_proba(X).argmax(1)]
-    )
-    rates, ratios = rates_and_ratios(
-        predicted.astype(str) == positive, s, y.astype(str) == positive, confidence, reference
-    )
+    hard = getattr(method, "is_hard", True)
+    predicted = method.predict(X) if hard else method.classes_[method.sampled_proba(X).argmax(1)]
+    selected, truth = (labels.astype(str) == positive for labels in (predicted, y))
+    rates, ratios = rates_and_ratios(selected, s, truth, confidence, reference)
     shown = {"rates": plain_rates(rates), "ratios": [asdict(ratio) for ratio in ratios]}
     return {"positive": positive, "confidence": confidence, "rows": len(y), **shown}
 
@@ -172,11 +172,9 @@ def certify_decisions(
     values, y = plain_values(frame[decision]), None if label is None else plain_values(frame[label])
     if levels is None and values.dtype.kind == "f" and (values % 1 != 0).any():
         raise InputError(f"{decision!r} has scores.", remedy="Say where to cut them, such as --levels 0.25,0.5.")
-    options: dict[str, Any] = {"confidence": confidence}
     who = frame[list(person)] if person else None
-    certificates = [
-        certify(values, sensitive_features=part, y=y, person=who, levels=levels, **options) for part in parts
-    ]
+    asked: dict[str, Any] = {"y": y, "person": who, "levels": levels, "confidence": confidence}
+    certificates = [certify(values, sensitive_features=part, **asked) for part in parts]
     bounds = tuple(bound for certificate in certificates for bound in certificate.bounds)
     certificate = replace(certificates[0], bounds=bounds)
     rates, ratios, wanted = None, list[Ratio](), positive
@@ -198,3 +196,71 @@ def plain_values(column: pd.Series) -> np.ndarray:
     values = column.to_numpy() if column.dtype.kind in "biuf" else column.astype(str).to_numpy()
     whole = values.dtype.kind == "f" and bool((np.isfinite(values) & (values % 1 == 0)).all())
     return values.astype(np.int64) if whole else values
+
+
+def audit_table(
+    table: TableFile,
+    sensitive: Sequence[str],
+    *,
+    label: str | None = None,
+    columns: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    person: Sequence[str] = (),
+    crossed: bool = False,
+    **options: Any,
+) -> tuple[list[Audit], list[str]]:
+    """Audit what the columns of a table reveal about its sensitive ones: all but `label` and `drop`, or `columns`.
+
+    `columns` are names or patterns such as bit*. Returns one audit for each sensitive column, or one for all `crossed`,
+    and notes.
+    """
+    table.check_columns([*sensitive, *([] if label is None else [label]), *drop])
+    chosen = {pattern: fnmatch.filter(table.names, pattern) for pattern in columns or ["*"]}
+    table.check_columns([pattern for pattern, found in chosen.items() if not found])
+    out = {*sensitive, *drop, *person, label}
+    taken = [name for name in table.names if name not in out and any(name in found for found in chosen.values())]
+    if not taken:
+        raise InputError("Nothing is left to audit: every column is sensitive, the label or dropped.")
+    read = table.read([*taken, *sensitive])
+    s, known, _, notes = sensitive_groups(read.frame[list(sensitive)], FEWEST_OF_A_GROUP)
+    Z = read.frame.loc[known, taken].reset_index(drop=True)
+    if len(Z) < FEWEST_ROWS:
+        raise InputError(f"{table.path} has {len(Z)} rows of known groups; at least {FEWEST_ROWS} are needed.")
+    said = protected(sensitive, crossed=crossed)
+    if not columns:
+        Z, left_out = without_identifiers(Z)
+        said += left_out
+    audited = f"Audited columns: {', '.join(map(str, Z.columns[:20]))}{', ...' if Z.shape[1] > 20 else ''}."
+    hint = [WORDS["audits"]["bits"]] if all(re.fullmatch(r"bit\d+", str(name)) for name in Z.columns) else []
+    Z, filled = _filled(Z)
+    parts = [s] if crossed else [s[[name]] for name in s.columns]
+    who = people_of(table, person, known)
+    found = [audit_in_words(Z, sensitive_features=part, person=who, **options)[0] for part in parts]
+    asks = people_notes(table, person, [*sensitive, *drop, label])
+    return found, [audited, *read.notes, *notes, *said, *filled, *hint, *asks]
+
+
+def _filled(Z: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return dates as numbers, and an indicator column for missing numbers: a recipient sees that, too."""
+    columns, notes = {}, []
+    for name, column in Z.items():
+        columns[name] = column = column if column.dtype.kind != "M" else pd.Series(numbers_or_days(column), Z.index)
+        if column.dtype.kind in "iuf" and not (finite := np.isfinite(column)).all():
+            columns[name] = column.where(finite, column[finite].mean() if finite.any() else 0.0)
+            columns[f"{name} (missing)"] = (~finite).astype(np.float64)
+            notes.append(f"{name} is missing or infinite in {(~finite).sum()} rows; fairbits adds an indicator column.")
+    return pd.DataFrame(columns), notes
+
+
+def people_of(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.DataFrame | None:
+    """Return what identifies the people of some rows of a table; None if each row is another person."""
+    if not names:
+        return None
+    table.check_columns(names)
+    return table.read(names).frame.loc[known].reset_index(drop=True)
+
+
+def people_notes(table: TableFile, person: Sequence[str], known: Sequence[str | None] = ()) -> list[str]:
+    """Return notes on columns that may identify people with several rows; `known` columns do not."""
+    others = [name for name in table.names if name not in known and IDENTIFIES.search(name)]
+    return [] if person or not others else repeated_identifiers(table.read(others).frame)

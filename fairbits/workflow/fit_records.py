@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.auditing.code_leakage import column_leakage
+from fairbits.auditing.auditor import column_leakage
 from fairbits.certificate.released_code import certified_decision, fitted_code
 from fairbits.encoding import GroupEncoder
-from fairbits.encoding.people import one_row_each
-from fairbits.encoding.recognition import RowSketch, row_hashes, table_fingerprint
+from fairbits.encoding.recognition import RowSketch, one_row_each, row_hashes, table_fingerprint
 from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.modelfile.manifest import RECORD
 from fairbits.report.page import FORMAT

@@ -19,7 +19,7 @@ from fairbits.auditing.auditor import Audit
 from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.certificate.released_code import fitted_code
 from fairbits.encoding import TableEncoder
-from fairbits.encoding.people import one_row_each
+from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
 from fairbits.estimators.certified import CertifiedClassifier, for_decisions, method_path

@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from fairbits.certificate.confidence_bounds import information_bound
+from fairbits.certificate.decision_rates import equal_limit, smallest_limit
 from fairbits.certificate.deviations import normal_deviation
-from fairbits.certificate.smallest_limits import equal_limit, smallest_limit
 from fairbits.encoding import GroupEncoder
-from fairbits.encoding.people import one_row_each
+from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.task import Task
@@ -19,7 +20,7 @@ from fairbits.workflow.option_words import WORDS
 
 LIMITS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 SELECTED = (0.05, 0.2, 0.5)  # shares of the people whom a decision selects
-USUAL = 0.2  # the one by which decisions are judged
+usual_limit = partial(equal_limit, rate=0.2)  # that share by which decisions are judged
 LARGER = 0.4  # share of the rows that certify, to advise
 WORTHWHILE = 0.9  # advise what brings the slack below this share of it
 
@@ -79,7 +80,7 @@ def check_limits(task: Task, options: Any) -> None:
         if name == "max_information":
             least = equal = information_bound(0.0, worst.rows, delta)
         else:
-            least, equal = (bound(worst.rows, delta, kind) for bound in (smallest_limit, _usual_limit))
+            least, equal = (bound(worst.rows, delta, kind) for bound in (smallest_limit, usual_limit))
         if limit >= least:
             continue
         group, few = worst.smallest, worst.people[worst.smallest]
@@ -100,10 +101,6 @@ def _crossed(task: Task) -> bool:
     return task.groups == "intersection" and task.s.shape[1] > 1
 
 
-def _usual_limit(rows: np.ndarray, delta: float, kind: str) -> float:
-    return equal_limit(rows, delta, kind, USUAL)
-
-
 def plan(task: Task, confidence: float = 0.95) -> dict[str, Any]:
     """Return what the calibration rows of a task can prove about codes and decisions, ready for JSON."""
     train, held, test = task.parts
@@ -111,7 +108,7 @@ def plan(task: Task, confidence: float = 0.95) -> dict[str, Any]:
     worst, most = max(found, key=lambda groups: groups.slack), max(int(groups.rows.max()) for groups in found)
     kinds = {"codes": release_kind(task, "code"), "decisions": release_kind(task, "class")}
     least = {of: smallest_limit(worst.rows, delta, kind) for of, kind in kinds.items()}
-    equal = {of: _usual_limit(worst.rows, delta, kind) for of, kind in kinds.items()}
+    equal = {of: usual_limit(worst.rows, delta, kind) for of, kind in kinds.items()}
     rates = {f"{rate:.0%}": equal_limit(worst.rows, delta, kinds["decisions"], rate) for rate in (0.0, *SELECTED)}
     trained = {(groups.column, name): size for groups in groups_of(task, train) for name, size in groups.people.items()}
     listed = [

@@ -11,9 +11,8 @@ from fairbits.certificate.certification import check_fresh
 from fairbits.errors import InputError
 from fairbits.tables.protected_groups import protected
 from fairbits.tables.table_file import TableFile
-from fairbits.workflow.decision_checks import plain_values
+from fairbits.workflow.decision_checks import people_notes, people_of, plain_values
 from fairbits.workflow.option_words import WORDS
-from fairbits.workflow.table_audit import people_notes, people_of
 
 
 class UsedRowsError(InputError):
@@ -46,7 +45,7 @@ def add_codes(
         try:
             if new.fitted:
                 raise TrainingRowsWarning("It is the table of the fit.")
-            _check_unchanged(table)
+            table.check_unchanged()
             who = people_of(table, person, new.known)
             check_fresh(model.method, new.X)
             source = (released_rows(model, new.X),) if model.decides else (model.method, new.X)
@@ -83,13 +82,8 @@ def add_decisions(
         notes += protected(sensitive, crossed=crossed)
     elif crossed and monitor.groups == "each":
         raise InputError("The state was begun with each column on its own.", remedy="Name another file with --state.")
-    _check_unchanged(table)
+    table.check_unchanged()
     who = frame[list(person)] if person else None
     values = plain_values(frame[decision])
     monitor.add(values, sensitive_features=frame[list(sensitive)], person=who, batch=batch)
     return notes
-
-
-def _check_unchanged(table: TableFile) -> None:
-    if table.has_changed():
-        raise InputError(f"{table.path} changed while it was read.", remedy="Run the command again.")

@@ -12,19 +12,17 @@ import pandas as pd
 from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
 from fairbits.certificate.certification import CodedRows, check_fresh
-from fairbits.certificate.group_sums import MAX_BITS
+from fairbits.certificate.confidence_bounds import MAX_BITS
 from fairbits.encoding.columns import label as text_of
-from fairbits.encoding.people import one_row_each
-from fairbits.encoding.recognition import RowSketch, row_hashes, table_fingerprint
+from fairbits.encoding.recognition import RowSketch, one_row_each, row_hashes, table_fingerprint
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import CertifiedClassifier
 from fairbits.estimators.promises import released_class
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
-from fairbits.workflow.decision_checks import class_rates
+from fairbits.workflow.decision_checks import class_rates, people_notes, people_of
 from fairbits.workflow.option_words import WORDS, audit_in_words, worded
-from fairbits.workflow.table_audit import people_notes, people_of
 
 CONTRADICTED, NOT_CONTRADICTED, CONFIRMED = "contradicted", "not contradicted", "confirmed"
 NOTHING_BEFORE, NOT_FRESH = "nothing to compare with", "not fresh"
@@ -38,6 +36,12 @@ class NewRows(NamedTuple):
     known: np.ndarray  # which of all rows these are
     fitted: bool
     notes: list[str]
+
+    def labelled(self, labels: pd.Series, classes: np.ndarray) -> tuple["NewRows", np.ndarray]:
+        """Return the rows with a label, and their labels; `labels` are those of all rows of the table."""
+        has, own = labels.notna().to_numpy(), labels[self.known].notna().to_numpy()
+        kept = self._replace(X=self.X[own], s=self.s[own].reset_index(drop=True), known=self.known & has)
+        return kept, labels[kept.known].to_numpy(classes.dtype)
 
 
 def new_rows(model: FittedModel, table: TableFile, person: Sequence[str]) -> NewRows:
@@ -171,12 +175,8 @@ def _labelled(
         problem = f"The model is certified within labels, and {table.path} has no column {name or 'of labels'}."
         raise InputError(problem, remedy="Name the label with --label.")
     labels = label_column(model, table, name)
-    has, found = labels.notna().to_numpy(), []
-    for rows in new:
-        own = has[rows.known]
-        known = {"X": rows.X[own], "s": rows.s[own].reset_index(drop=True), "known": rows.known & has}
-        found.append(rows._replace(**known))
-    return found, labels[found[0].known].to_numpy(model.method.classes_.dtype)
+    found = [rows.labelled(labels, model.method.classes_) for rows in new]
+    return [rows for rows, _ in found], found[0][1]
 
 
 def _compare(
@@ -189,7 +189,9 @@ def _compare(
     who: pd.DataFrame | None,
 ) -> list[Compared]:
     """Compare every earlier limit with what the new rows prove; all lower bounds hold together at the confidence."""
-    release = Release() if model.decides else _searched(model, coded.theta, limit.draws)
+    release = Release() if model.decides else Release(limit.draws)
+    if not model.decides and coded.theta.shape[1] * limit.draws > MAX_BITS:  # search among the classes the head reads
+        release = Release(coarse=lambda codes: model.method.decode(codes).argmax(1))
     things = [(limit.of[0], coded.theta, release, certificate)]
     if len(limit.of) > 1:
         decided = released_class(model.method, new.X)
@@ -223,13 +225,6 @@ def released_rows(model: FittedModel, X: np.ndarray) -> CodedRows:
     return CodedRows(model.method.code_probabilities(X).astype(np.float64), model.groups, hard=model.is_hard)
 
 
-def _searched(model: FittedModel, theta: np.ndarray, draws: int) -> Release:
-    """Return where a disparity is searched for: all words, or if there are too many, the class that the head reads."""
-    if theta.shape[1] * draws <= MAX_BITS:
-        return Release(draws)
-    return Release(coarse=lambda codes: model.method.decode(codes).argmax(1))
-
-
 def _verdict(compared: list[Compared]) -> str:
     if not compared:
         return NOTHING_BEFORE
@@ -260,12 +255,10 @@ def audit_model(
     new = new_rows(model, table, person)
     if new.fitted:
         return [], [*new.notes, WORDS["audits"]["not_fresh"]], None
-    X, y, s, who = new.X, None, new.s, people_of(table, person, new.known)
+    y = None
     if label is not None:
-        labels = label_column(model, table, label)[new.known]
-        has = labels.notna().to_numpy()
-        X, y, s = X[has], labels[has].to_numpy(model.method.classes_.dtype), s[has]
-        who = None if who is None else who[has]
+        new, y = new.labelled(label_column(model, table, label), model.method.classes_)
+    X, s, who = new.X, new.s, people_of(table, person, new.known)
     found, _ = audit_in_words(_released(model), X, y, sensitive_features=s, person=who, **options)
     if y is None:
         return [found], new.notes, None

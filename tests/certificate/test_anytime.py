@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 from benchmarks import coverage
 from fairbits import CertificateMonitor, InputError, certify
 from fairbits.certificate.anytime import TwoGroups, Watched, anytime_slack, log_evidence
-from fairbits.certificate.group_sums import GroupSums
+from fairbits.certificate.confidence_bounds import GroupSums
 from fairbits.encoding import GroupEncoder
 
 LIMIT, DELTA = 0.1, 0.05
@@ -243,7 +243,7 @@ def test_a_refused_batch_leaves_the_state_as_it_was(tmp_path):
     monitor.save(tmp_path / "after.json")
     assert (tmp_path / "after.json").read_bytes() == (tmp_path / "before.json").read_bytes()
     for wrong in ({"limit": 0}, {"limit": 1.0}, {"limit": 0.1, "confidence": 1}):
-        with pytest.raises(InputError, match="between 0 and 1"):
+        with pytest.raises(InputError, match="above 0 and below 1"):
             CertificateMonitor(**wrong)
 
 

@@ -70,11 +70,11 @@ def test_the_xor_population_is_not_certified_clean():
 
 
 def test_exact_and_drawn_estimates_agree(monkeypatch):
-    from fairbits.certificate import group_sums
+    from fairbits.certificate import confidence_bounds
 
     data = make_shifted_bits(3000, n_bits=6, n_groups=3, delta=0.1, random_state=0)
     exact = certify(data.theta, sensitive_features=data.groups)
-    monkeypatch.setattr(group_sums, "MAX_BITS", 0)
+    monkeypatch.setattr(confidence_bounds, "MAX_BITS", 0)
     drawn = certify(data.theta, sensitive_features=data.groups, random_state=0)
     assert exact.exact
     assert not drawn.exact
@@ -138,7 +138,7 @@ def test_the_record_is_plain_and_says_what_it_covers():
         ({"eps": 0.5}, "eps=0.5"),
         ({"draws": 2, "coarse": np.zeros(8, int)}, "coarse"),
         ({"prior": [0.5, 0.6]}, "prior"),
-        ({"theorem": "Chebyshev"}, "shortest, Hoeffding"),
+        ({"theorem": "Chebyshev"}, "'shortest', 'Hoeffding'"),
         ({"y": [1, 2]}, "y has 2"),
     ],
 )

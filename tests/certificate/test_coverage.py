@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from fairbits.certificate import certify, group_sums, monte_carlo
+from fairbits.certificate import certify, confidence_bounds, monte_carlo
 from fairbits.datasets import make_shifted_bits
 
 REPEATS = 2000
@@ -48,8 +48,8 @@ def test_the_worst_case_of_one_hard_bit(rows, kind):
 VARIANTS = {
     "three groups": ({"n_groups": 3}, {}, []),
     "all together": ({}, {"simultaneous": True}, []),
-    "drawn words": ({}, {}, [(group_sums, "MAX_BITS", 0), (monte_carlo, "DRAWS", 1000)]),
-    "drawn cells": ({}, {"coarse": lambda codes: codes.astype(int) @ [2, 1]}, [(group_sums, "MAX_BITS", 0)]),
+    "drawn words": ({}, {}, [(confidence_bounds, "MAX_BITS", 0), (monte_carlo, "DRAWS", 1000)]),
+    "drawn cells": ({}, {"coarse": lambda codes: codes.astype(int) @ [2, 1]}, [(confidence_bounds, "MAX_BITS", 0)]),
 }
 
 

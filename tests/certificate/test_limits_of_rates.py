@@ -9,8 +9,8 @@ from scipy.stats import binom, binomtest
 from sklearn.dummy import DummyClassifier
 
 from fairbits import CertificateState, certify
+from fairbits.certificate.decision_rates import BERGER_BOOS, limit_of_rates
 from fairbits.certificate.deviations import limit_of_difference
-from fairbits.certificate.limits_of_rates import BERGER_BOOS, limit_of_rates
 from fairbits.encoding import GroupEncoder
 
 

@@ -5,9 +5,8 @@ import pytest
 from scipy.stats import binom
 
 from fairbits import certify
+from fairbits.certificate.decision_rates import KINDS, equal_limit, limit_of_rates, smallest_limit
 from fairbits.certificate.deviations import limit_of_difference
-from fairbits.certificate.limits_of_rates import limit_of_rates
-from fairbits.certificate.smallest_limits import KINDS, equal_limit, smallest_limit
 
 
 @pytest.mark.parametrize(("sizes", "delta"), [((1, 1), 0.05), ((2, 5), 0.2), ((5, 5), 0.05), ((3, 12), 0.01)])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from people import population
 
-from fairbits.encoding.people import split_people
+from fairbits.encoding.recognition import split_people
 from fairbits.tables.task import make_task
 
 

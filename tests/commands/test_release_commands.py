@@ -290,7 +290,7 @@ def test_a_table_that_changes_meanwhile_is_not_mixed_up(place, fairbits, monkeyp
 
     monkeypatch.setattr(releasing, "release_pieces", changed)
     ended = fairbits("transform", "m", "new.csv", "--keep", "id")
-    assert "new.csv was changed meanwhile" in ended.err
+    assert "new.csv changed while it was read" in ended.err
     assert not (place / "bits.csv").exists()
 
 

@@ -408,13 +408,13 @@ def test_the_digits_are_as_hard_as_the_caveat_says():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rho": -0.1}, r"rho=-0.1 .* between 0 and 1"),
-        ({"rho": 1.01}, r"rho=1.01 .* between 0 and 1"),
-        ({"rho": float("nan")}, r"rho=nan .* between 0 and 1"),
-        ({"rho": "0.9"}, r"rho='0.9' .* between 0 and 1"),
-        ({"rho": 0.9, "split": "validation"}, r"split='validation' is not known. Pass one of 'train', 'test'"),
-        ({"rho": 0.9, "n": 0}, r"n=0 .* between 1 and \d+"),
-        ({"rho": 0.9, "n": 1198, "split": "test"}, r"n=1198 .* between 1 and \d+"),
+        ({"rho": -0.1}, r"rho=-0.1 .* at least 0 and at most 1"),
+        ({"rho": 1.01}, r"rho=1.01 .* at least 0 and at most 1"),
+        ({"rho": float("nan")}, r"rho=nan .* at least 0 and at most 1"),
+        ({"rho": "0.9"}, r"rho='0.9' .* at least 0 and at most 1"),
+        ({"rho": 0.9, "split": "validation"}, r"split='validation' must be one of 'train', 'test'"),
+        ({"rho": 0.9, "n": 0}, r"n=0 .* at least 1 and at most \d+"),
+        ({"rho": 0.9, "n": 1198, "split": "test"}, r"n=1198 .* at least 1 and at most \d+"),
     ],
 )
 def test_bad_arguments_name_value_and_remedy(make, arguments, message):

@@ -150,7 +150,7 @@ def test_seeds_are_local_and_repeatable(make):
             r"prior=\[0.5, 0.6\] .* 2 positive numbers that sum to 1",
         ),
         (lambda: make_shifted_bits(prior=[1.0]), r"prior=\[1.0\] .* 2 positive"),
-        (lambda: make_shifted_bits(delta=1.2), r"delta=1.2 .* between 0 and 1"),
+        (lambda: make_shifted_bits(delta=1.2), r"delta=1.2 .* at least 0 and at most 1"),
         (lambda: make_shifted_bits(n_bits=True), r"n_bits=True .* at least 1"),
     ],
 )

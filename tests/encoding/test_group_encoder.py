@@ -17,8 +17,8 @@ from fairbits.encoding import (
     SmallGroupError,
     UnseenGroupError,
 )
-from fairbits.modelfile.certified_content import SAVED
 from fairbits.modelfile.model_content import GroupsState, describe, plain
+from fairbits.modelfile.save_and_load import SAVED
 
 SEX = ["F", "M", "F", "M", "F"]
 RACE = ["B", "B", "W", "W", "W"]

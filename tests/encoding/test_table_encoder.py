@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from fairbits.encoding import ColumnsMismatchError, NothingToEncodeError, TableEncoder
-from fairbits.modelfile.certified_content import SAVED
 from fairbits.modelfile.model_content import TableState, describe, plain
+from fairbits.modelfile.save_and_load import SAVED
 
 COLUMNS = {
     "age": [20, 30, 40, 30],

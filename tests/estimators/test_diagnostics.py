@@ -6,8 +6,9 @@ import torch
 
 from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, Schedule
 from fairbits.datasets import make_shifted_bits
-from fairbits.estimators.diagnostics import _about_rows, information_plane, worse_than_unmitigated
+from fairbits.estimators.diagnostics import worse_than_unmitigated
 from fairbits.information import joint_information
+from fairbits.lab.runs import _about_rows, information_plane
 
 BRIEF = {"code_size": 4, "max_epochs": 5, "schedule": Schedule(min_steps=0), "batch_size": 64, "random_state": 0}
 

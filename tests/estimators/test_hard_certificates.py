@@ -18,7 +18,7 @@ from fairbits import (
     release,
 )
 from fairbits.certificate import AlreadyReleasedError, Release
-from fairbits.certificate.smallest_limits import equal_limit
+from fairbits.certificate.decision_rates import equal_limit
 from fairbits.information import total_variation
 
 LIMITS = (0.02, 0.05, 0.1, 0.3, 0.6)

@@ -30,7 +30,7 @@ from fairbits.certificate import (
     OtherReleaseError,
     Release,
 )
-from fairbits.encoding.people import LeadingZerosError, person_numbers
+from fairbits.encoding.recognition import LeadingZerosError, person_numbers
 from fairbits.information import total_variation
 
 

@@ -21,7 +21,7 @@ from fairbits.information.bounds import (
     mixture_bound,
     pair_bound,
 )
-from fairbits.information.weighed_groups import group_weights
+from fairbits.information.words import group_weights
 
 
 def odd_layer(seed):

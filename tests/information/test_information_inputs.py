@@ -13,7 +13,7 @@ from fairbits.information import (
     total_variation,
     wide_information,
 )
-from fairbits.information.weighed_groups import group_weights
+from fairbits.information.words import group_weights
 
 MEASURES = [joint_information, neuronwise_information, total_variation, wide_information]
 

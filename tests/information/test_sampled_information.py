@@ -13,7 +13,7 @@ from fairbits.information import (
 )
 from fairbits.information import sampling as sampling_module
 from fairbits.information.sampling import PENALTY_CLAMP, local_expectation
-from fairbits.information.weighed_groups import group_weights
+from fairbits.information.words import group_weights
 
 
 def seeded(seed=0):

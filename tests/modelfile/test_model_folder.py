@@ -23,7 +23,7 @@ from fairbits import (
     VanillaClassifier,
     VFAEClassifier,
 )
-from fairbits.modelfile import ModelExistsError, save_and_load
+from fairbits.modelfile import ModelExistsError, manifest
 from fairbits.modelfile.manifest import MANIFEST, MODEL, WEIGHTS, entry_of, manifest_of, write_json
 
 
@@ -469,7 +469,7 @@ def test_a_failure_leaves_what_was_there(model, path, step, overwrite, monkeypat
         raise OSError(28, "No space left on device")
 
     rename = os.rename
-    home = {"rename": os}.get(step, save_and_load)
+    home = {"rename": os}.get(step, manifest)
     with monkeypatch.context() as patched:
         patched.setattr(home, step, fail)
         with pytest.raises(ModelFileError, match="No space left"):

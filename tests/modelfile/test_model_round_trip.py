@@ -40,8 +40,8 @@ from fairbits.encoding import GroupEncoder
 from fairbits.estimators import Schedule
 from fairbits.estimators import certified as certified_classifier
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.modelfile.certified_content import SAVED
 from fairbits.modelfile.model_content import describe, of_today, plain, with_settings
+from fairbits.modelfile.save_and_load import SAVED
 
 
 def again(model, tmp_path):

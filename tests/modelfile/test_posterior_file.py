@@ -183,7 +183,7 @@ def text(array):
         (0, {"intercept": text(np.zeros(2, np.float32))}, "does not know the classes"),
         (0, {"intercept": text(np.full(1, np.nan, np.float32))}, "infinite or not numbers"),
         (0, {"dtype": "|O"}, "'<f4' or '<f8'"),
-        (0, {"feature_names_in": ["a"]}, "1 names of"),
+        (0, {"feature_names_in": ["a"]}, "1 feature names for"),
         (1, {"nodes": text(np.zeros(3, np.uint8))}, "buffer size"),
         (1, {"nodes": ""}, "more or fewer nodes"),
         (1, {"sets": ""}, "a set of categories that there is not"),

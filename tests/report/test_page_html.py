@@ -20,8 +20,7 @@ from scipy.stats import binomtest
 from fairbits.lab.paper import paper_sections, write_lab_report
 from fairbits.lab.run_records import append_record
 from fairbits.report import charts as looks
-from fairbits.report.model_card import model_card
-from fairbits.report.page import record_page
+from fairbits.report.page import model_card, record_page
 from fairbits.report.wording import summary, worse_off
 
 SECTIONS = ["verdict", "frontier", "rates", "attacks", "guarantee", "data", "bits", "scores", "words"]

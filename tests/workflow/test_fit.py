@@ -9,7 +9,7 @@ import pytest
 
 from fairbits.certificate.released_code import fitted_code
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, SaturatedPenaltyWarning, VanishedClassWarning
-from fairbits.report.model_card import model_card
+from fairbits.report.page import model_card
 from fairbits.report.wording import assumptions, at_least, at_most, summary, verdict
 from fairbits.tables.task import make_task
 from fairbits.workflow import fit_task as fitting

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fairbits.certificate.confidence_bounds import information_bound
-from fairbits.certificate.smallest_limits import equal_limit, smallest_limit
+from fairbits.certificate.decision_rates import equal_limit, smallest_limit
 from fairbits.errors import InputError
 from fairbits.tables.task import make_task
 from fairbits.workflow.planning import check_limits, groups_of, plan, plan_words, release_kind
