@@ -14,10 +14,11 @@ from fairbits.commands.data import data
 from fairbits.commands.fit import fit
 from fairbits.commands.path import path
 from fairbits.commands.plan_limits import plan
+from fairbits.commands.predict import predict
 from fairbits.commands.report import report
 from fairbits.commands.reproduce import reproduce
 from fairbits.commands.terminal import Commands, options, run
-from fairbits.commands.transform import predict, transform
+from fairbits.commands.transform import transform
 from fairbits.commands.watch import watch
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""`fairbits transform` and `fairbits predict`: the code of every row of a table, or the class read off it."""
+"""`fairbits transform`: a code for every row of a table; `fairbits predict` reads and writes by the same `Files`."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -84,58 +84,6 @@ def transform(
             codes, released = files.codes(**drawing, leading_zeros=leading_zeros)
             files.write(pd.DataFrame(codes, columns=bits), released, safe_cells)
     files.tell("decisions" if files.model.decides else "codes", released, as_json)
-
-
-def predict(
-    model: ModelPath,
-    table: TablePath,
-    output: Output = Path("predictions.csv"),
-    expected: Annotated[
-        bool, Option("--expected", help="Random codes: average over many; more accurate, but not certified.")
-    ] = False,
-    keep: Keep = None,
-    person: Person = None,
-    reuse: Reuse = False,
-    again: Again = False,
-    safe_cells: SafeCells = False,
-    ledger: LedgerFile = None,
-    accept_loss: AcceptLoss = False,
-    leading_zeros: LeadingZeros = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    as_json: AsJson = False,
-) -> None:
-    """Predict the class of every row from its code alone, so that the certificate covers it.
-
-    Of a model of `fairbits fit --for decisions`, the class is written without its probabilities: it alone is certified.
-    A random code uses the ledger of `fairbits transform`; pass --reuse to predict from codes that you have released.
-    """
-    import numpy as np
-    import pandas as pd
-
-    drawing = {"person": person, "reuse": reuse, "again": again, "ledger": ledger, "accept_loss": accept_loss}
-    drawing["leading_zeros"] = leading_zeros
-    with file_errors(output):
-        files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
-        if files.model.decides:  # the probabilities are not certified
-            files.tell("decisions", files.write_decisions(safe_cells, **drawing, expected=expected), as_json)
-            return
-        method, released = files.model.method, None
-        columns = [f"probability_{name}" for name in method.classes_]
-        files.check_free(["prediction", *columns])
-        if expected and not files.model.is_hard:
-            if any(drawing.values()):
-                raise InputError("--expected draws no codes: leave the options for random codes out.")
-            found = np.concatenate([method.predict_proba(X) for X, _ in files.encoded("predicting")])
-        else:
-            files.model.need_code()
-            codes, released = files.codes(**drawing, expected=expected)
-            words, places = np.unique(codes, axis=0, return_inverse=True)
-            found = method.decode(words)[places]
-        predictions = pd.DataFrame(found.round(6), columns=columns)
-        predictions.insert(0, "prediction", method.classes_[found.argmax(1)])
-        files.write(predictions, released, safe_cells)
-    files.tell("predictions", released, as_json)
 
 
 class Files:
