@@ -16,7 +16,6 @@ from .estimators.certified import CertifiedClassifier as CertifiedClassifier
 from .estimators.codes import fit_coarse_code as fit_coarse_code
 from .estimators.debiased import DebiasedBernoulliClassifier as DebiasedBernoulliClassifier
 from .estimators.debiased import DebiasedMIClassifier as DebiasedMIClassifier
-from .estimators.diagnostics import TradeoffPath as TradeoffPath
 from .estimators.exact_code import ExactCodeClassifier as ExactCodeClassifier
 from .estimators.fair_code import FairCodeClassifier as FairCodeClassifier
 from .estimators.inputs import MissingSensitiveFeaturesWarning as MissingSensitiveFeaturesWarning
@@ -24,6 +23,7 @@ from .estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInX
 from .estimators.linear_code import LinearCodeClassifier as LinearCodeClassifier
 from .estimators.posterior import PosteriorEncoder as PosteriorEncoder
 from .estimators.promises import NotCertifiedError as NotCertifiedError
+from .estimators.tradeoff_path import TradeoffPath as TradeoffPath
 from .modelfile.manifest import ModelFileError as ModelFileError
 from .modelfile.onnx_export import export_onnx as export_onnx
 from .modelfile.save_and_load import load as load

@@ -44,7 +44,7 @@ def path(
     from fairbits import datasets
     from fairbits.encoding import TableEncoder
     from fairbits.estimators import BinaryBernoulliClassifier, BinaryMIClassifier
-    from fairbits.estimators.diagnostics import TradeoffPath
+    from fairbits.estimators.tradeoff_path import TradeoffPath
 
     console, started = Console(stderr=as_json), time.perf_counter()
     with file_errors(output):  # before the training, which takes a while

@@ -13,7 +13,6 @@ from fairbits.estimators.codes import CollapsedCodeWarning as CollapsedCodeWarni
 from fairbits.estimators.codes import fit_coarse_code as fit_coarse_code
 from fairbits.estimators.debiased import DebiasedBernoulliClassifier as DebiasedBernoulliClassifier
 from fairbits.estimators.debiased import DebiasedMIClassifier as DebiasedMIClassifier
-from fairbits.estimators.diagnostics import TradeoffPath as TradeoffPath
 from fairbits.estimators.exact_code import ExactCodeClassifier as ExactCodeClassifier
 from fairbits.estimators.fair_code import FairCodeClassifier as FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack as fit_stack
@@ -21,6 +20,7 @@ from fairbits.estimators.inputs import MissingSensitiveFeaturesWarning as Missin
 from fairbits.estimators.inputs import SensitiveFeatureInXWarning as SensitiveFeatureInXWarning
 from fairbits.estimators.linear_code import LinearCodeClassifier as LinearCodeClassifier
 from fairbits.estimators.promises import NotCertifiedError as NotCertifiedError
+from fairbits.estimators.tradeoff_path import TradeoffPath as TradeoffPath
 from fairbits.settings import check_settings as check_settings
 from fairbits.settings import search_ranges as search_ranges
 from fairbits.settings import setting as setting

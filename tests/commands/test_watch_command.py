@@ -105,7 +105,15 @@ def test_wrong_uses_get_a_sentence(place, fairbits):
         "at least one table": ("watch", "m", "--state", "new.json"),
         "or it is damaged": ("watch", "m", "1.csv", "--state", "cut.json"),
         "begun with a limit of 0.7": ("watch", "m", "1.csv", "--state", "s.json", "--max-disparity", "0.3"),
-        "--max-disparity 1.5 must be a number above 0 and below 1": ("watch", "m", "1.csv", "--state", "n", "--max-disparity", "1.5"),
+        "--max-disparity 1.5 must be a number above 0 and below 1": (
+            "watch",
+            "m",
+            "1.csv",
+            "--state",
+            "n",
+            "--max-disparity",
+            "1.5",
+        ),
         "--picture p.pdf must end in": ("watch", "m", "1.csv", "--state", "n", "--picture", "p.pdf"),
         "There is no file absent.csv": ("watch", "m", "absent.csv", "--state", "n"),
     }.items():
