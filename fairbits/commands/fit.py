@@ -148,6 +148,8 @@ def fit(
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
     console = Console(stderr=as_json, highlight=False, markup=False)
     console.print(f"{len(task.y):,} rows, {task.X.shape[1]} columns to predict {task.label} from.")
+    for note in task.notes:  # before the training, which takes a while: some of them ask
+        console.print(f"- {note}")
     with terminal.advancing() as show:
 
         def on_step(place: int, count: int, name: str, share: float) -> None:

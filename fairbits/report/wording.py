@@ -190,8 +190,7 @@ def summary(record: Record) -> str:
     decision, warnings = record.get("decision"), [f"Warning: {concern}" for concern in record["concerns"]]
     outcome = [verdict(record), *attempts(record), "", price(record), ""]
     outcome += [*rate_lines(decision), *worse_off(record), ""] if decision else []
-    outcome += [*adversaries(record), *encoded_sensitive(record), *warnings, "", f"{title(record)}."]
-    return "\n".join([*outcome, *record["task"]["notes"]])
+    return "\n".join([*outcome, *adversaries(record), *encoded_sensitive(record), *warnings, "", f"{title(record)}."])
 
 
 def attempts(record: Record) -> list[str]:

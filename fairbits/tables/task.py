@@ -1,7 +1,6 @@
 """From a table and the names of some columns to a learning task, with a note on every decision."""
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding import TableEncoder
 from fairbits.encoding.people import split_people
 from fairbits.errors import InputError
+from fairbits.tables.column_checks import questions, without_identifiers
 from fairbits.tables.protected_groups import group_sizes, listed_groups, pool_groups, protected, sensitive_groups
 from fairbits.tables.table_file import check_columns
 
@@ -21,7 +20,6 @@ FEWEST_OF_A_CLASS, FEWEST_OF_A_GROUP = 12, 17  # training rows, so that every pa
 EXPECTED = 6  # calibration rows of a group that is large enough: where these are few, it needs more training rows
 TEST_SHARE, CALIBRATION_SHARE = 0.2, 0.24  # of all rows
 SHARES = (0.05, 0.6)  # from where to where the share of the calibration rows may be
-IDENTIFIES = re.compile(r"(^|[_\W])(id|uuid|ssn|person|patient|customer|client|user|member|employee)$", re.IGNORECASE)
 MERGE = "Pool rare groups with --merge-small, or leave its rows out."
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -103,10 +101,12 @@ def make_task(
     kept, left_out = without_identifiers(X.iloc[parts[0]], len(labelled))
     if not kept.shape[1]:
         raise InputError("Nothing is left to predict from: the other columns number or name the rows.")
-    X, asks = X[list(kept.columns)], repeated_identifiers(X[list(kept.columns)])
+    X = X[list(kept.columns)]
+    asks = questions(X, y[known], s, parts[0], label, person)
     if who is not None:
         who = who[known].reset_index(drop=True)
-        asks = [f"Rows with the same {', '.join(person)} are one person: {len(who.drop_duplicates()):,} people."]
+        asks += [f"Rows with the same {', '.join(person)} are one person: {len(who.drop_duplicates()):,} people."]
+    left_out += [f"Left out, as you asked: {', '.join(drop)}."] * bool(drop)
     notes = [f"{(~labelled).sum()} rows without a label were left out."] * (not labelled.all())
     notes += [*rare, *cut, *small, *protected(sensitive, crossed=crossed), *left_out, *asks]
     return Task(X, y[known], s, label, groups, every, cuts, notes, parts, who, pooled)
@@ -140,37 +140,6 @@ def _parts(n: int, person: pd.DataFrame | None, calibration_share: float, seed: 
     own = None if person is None else person.iloc[rows]
     train, held = split_people(len(rows), calibration_share / (1 - TEST_SHARE), seed, own)
     return rows[train], rows[held], test
-
-
-def repeated_identifiers(X: pd.DataFrame) -> list[str]:
-    """Return notes on columns whose names and values look as if they identified people with several rows."""
-    found = []
-    for name in X:
-        values = X[name].nunique()
-        if IDENTIFIES.search(str(name)) and len(X) / 50 < values < len(X):
-            said = (
-                f"{name} has {values:,} values in {len(X):,} rows. Rows of one person are not independent: if it says"
-            )
-            found.append(f"{said} whose row it is, pass --person {name}.")
-    return found
-
-
-def without_identifiers(X: pd.DataFrame, n_rows: int | None = None) -> tuple[pd.DataFrame, list[str]]:
-    """Leave out columns that number or name the rows; X may be a random part of `n_rows`."""
-    reasons = TableEncoder().fit(X).dropped_
-    found = {name: reason for name, reason in reasons.items() if reason.startswith("identifier")}
-    for name in X if n_rows is not None else ():
-        if name not in reasons and _numbers_rows(X[name], n_rows):
-            found[name] = "identifier: whole numbers, each once, as those of the rows"
-    return X.drop(columns=list(found)), [f"{name} was left out, {reason}." for name, reason in found.items()]
-
-
-def _numbers_rows(column: pd.Series, n_rows: int | None) -> bool:
-    """Return whether a part of the rows has different whole numbers, as close together as the numbers of all rows."""
-    if column.dtype.kind not in "iuf" or column.isna().any() or len(column) < FEWEST_ROWS // 2:
-        return False
-    x = column.to_numpy(np.float64)
-    return bool(np.isfinite(x).all() and (x % 1 == 0).all() and len(np.unique(x)) == len(x) and np.ptp(x) < n_rows)
 
 
 def _label(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:

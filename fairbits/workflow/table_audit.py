@@ -10,9 +10,9 @@ import pandas as pd
 
 from fairbits.auditing import Audit
 from fairbits.errors import InputError
+from fairbits.tables.column_checks import IDENTIFIES, repeated_identifiers, without_identifiers
 from fairbits.tables.protected_groups import numbers_or_days, protected, sensitive_groups
 from fairbits.tables.table_file import TableFile
-from fairbits.tables.task import IDENTIFIES, repeated_identifiers, without_identifiers
 from fairbits.workflow.option_words import WORDS, audit_in_words
 
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit

@@ -55,7 +55,7 @@ def test_a_table_becomes_a_folder(table, tmp_path, monkeypatch, capsys):
     frame = pd.read_csv(table, sep=";", parse_dates=["day"])
     assert set(model.predict(frame[["grade", "height", "day"]])) <= {"yes", "no"}
     record = json.loads((folder / "audit.json").read_text())
-    assert "id was left out, identifier" in " ".join(record["task"]["notes"])
+    assert "id was left out: it looks like an identifier" in " ".join(record["task"]["notes"])
     assert (folder / "model_card.md").read_text().startswith("# Model card: Predicting paid; protected: sex")
     assert "model_card.md, report.html" in " ".join(out.split())
     assert "Predicting paid; protected: sex" in (folder / "report.html").read_text(encoding="utf-8")
