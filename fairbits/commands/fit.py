@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from fairbits.commands import terminal
 from fairbits.commands.data import shipped_frame
-from fairbits.errors import InputError, MissingExtraError
+from fairbits.errors import InputError, MissingExtraError, did_you_mean
 from fairbits.storage import file_errors, replace_file
 from fairbits.workflow.option_words import WORDS
 
@@ -215,7 +215,13 @@ def _read(
     if table in list(terminal.ShippedTable) and not Path(table).is_file():
         frame, data = shipped_frame(table)
         return ReadTable(frame, list(data.caveats)), label or data.target_name, sensitive or [str(data.s.name)]
-    if label is None or not sensitive:
-        raise InputError("Name the column to predict with --label, and the sensitive columns with --sensitive.")
+    if near := "" if Path(table).exists() else did_you_mean(table, [*map(str, terminal.ShippedTable)]):
+        raise InputError(f"There is no file {table}. {near}")
     with file_errors(Path(table)):
-        return TableFile(table, separator=separator, encoding=encoding).read(), label, sensitive
+        file = TableFile(table, separator=separator, encoding=encoding)
+        if label is None or not sensitive:
+            which = {"the column to predict with --label": label, "the sensitive columns with --sensitive": sensitive}
+            missing = " and ".join(what for what, given in which.items() if not given)
+            raise InputError(f"Name {missing}. The columns of {table} are {', '.join(file.names[:30])}.")
+        file.check_columns([label, *sensitive])
+        return file.read(), label, sensitive

@@ -30,7 +30,8 @@ class NothingToEncodeError(InputError):
 
     def __init__(self, dropped: dict[str, str]):
         reasons = "; ".join(f"{name} ({reason})" for name, reason in dropped.items())
-        super().__init__(f"Nothing is left to encode, every column was dropped: {reasons}.")
+        problem = f"Nothing is left to encode, every column was dropped: {reasons}."
+        super().__init__(problem, remedy="Add columns whose values repeat and differ between rows.")
         self.dropped = dropped
 
 

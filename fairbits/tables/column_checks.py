@@ -26,10 +26,7 @@ CHANCE = 0.05  # people with several rows differ in their groups at most this sh
 
 
 def without_identifiers(X: pd.DataFrame, n_rows: int | None = None) -> tuple[pd.DataFrame, list[str]]:
-    """Leave out columns that number or name the rows, or hold names or e-mail addresses of people.
-
-    X may be a random part of `n_rows`.
-    """
+    """Leave out columns that number or name the rows; of a random part of `n_rows`, also names and e-mail addresses."""
     reasons, found = TableEncoder().fit(X).dropped_, {}
     for name, column in X.items():
         dropped = reasons.get(str(name), "")
@@ -38,6 +35,9 @@ def without_identifiers(X: pd.DataFrame, n_rows: int | None = None) -> tuple[pd.
         elif n_rows is not None and (looks_like := _personal(column, n_rows)):
             found[name] = looks_like
     notes = [f"{name} was left out: it looks like {reason}." for name, reason in found.items()]
+    idle = {name: reason.partition(":")[0] for name, reason in reasons.items() if name not in found}
+    if idle and n_rows is not None:  # without the value, as model cards repeat it
+        notes.append(f"Not read: {', '.join(f'{name} ({why})' for name, why in idle.items())}.")
     return X.drop(columns=list(found)), notes
 
 
@@ -117,6 +117,9 @@ def questions(
         plain = [name for name in plain if name not in twins]
         if twins:
             notes.append(_twin_note(twins, what, is_label=what.startswith("the label")))
+    for name, x in X.select_dtypes("floating").items():
+        if rows := int(np.isinf(x).sum()):
+            notes.append(f"{name} is infinite in {rows:,} rows, which is read as missing.")
     dates = []
     for name in plain:
         column = own[name]
@@ -152,7 +155,7 @@ def _twin_note(twins: list[str], what: str, *, is_label: bool) -> str:
 
 
 def _is_twin(column: pd.Series, target: np.ndarray, n_classes: int) -> bool:
-    """Return whether a column tells the class of nearly every row."""
+    """Return whether a column alone predicts the class of nearly every row."""
     if _mistakes(column[:SAMPLE], target[:SAMPLE], n_classes) > SAMPLE_MISTAKES * len(target[:SAMPLE]):
         return False
     wrong, others = _mistakes(column, target, n_classes), len(target) - np.bincount(target).max()

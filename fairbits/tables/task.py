@@ -75,14 +75,16 @@ def make_task(
     own, or `crossed`. The rows are split first: what depends on their values, such as groups and columns to leave out,
     is decided by the training rows alone. `seed` is that of the split.
     """
-    _check_names(table, label, sensitive, [*drop, *person], person)
+    _check_names(table, label, sensitive, drop, person)
     if not SHARES[0] <= calibration_share <= SHARES[1]:
-        problem = f"must be between {SHARES[0]:g} and {SHARES[1]:g}."
-        raise InputError(problem, argument="calibration_share", value=calibration_share)
+        problem = f"must be between {SHARES[0]:g} and {SHARES[1]:g}, a share of the rows."
+        remedy = f"For {calibration_share:g} %, pass {calibration_share / 100:g}." if calibration_share > 1 else ""
+        raise InputError(problem, argument="calibration_share", value=calibration_share, remedy=remedy)
     whole, labelled = table.drop(columns=list({label, *sensitive, *drop, *person})), table[label].notna()
     table = table[labelled].reset_index(drop=True)
     if len(table) < FEWEST_ROWS:
-        raise InputError(f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed.")
+        few = f"The table has {len(table)} rows with a label {label!r}; at least {FEWEST_ROWS} are needed."
+        raise InputError(few, remedy="A quarter of them certifies: fewer prove nothing. Use more rows.")
     parts = _parts(len(table), table[list(person)] if person else None, calibration_share, seed)
     y, common, rare = _label(table[label], parts[0])
     table, parts = table[common].reset_index(drop=True), _places(common, parts)
@@ -106,25 +108,33 @@ def make_task(
     if who is not None:
         who = who[known].reset_index(drop=True)
         asks += [f"Rows with the same {', '.join(person)} are one person: {len(who.drop_duplicates()):,} people."]
-    left_out += [f"Left out, as you asked: {', '.join(drop)}."] * bool(drop)
+    if asked := [name for name in drop if name not in sensitive]:
+        left_out.append(f"Left out, as you asked: {', '.join(asked)}.")
+    if needless := [name for name in drop if name in sensitive]:
+        named = ", ".join(needless)
+        left_out.append(f"--drop {named} is not needed: a model reads sensitive columns only with --encode-sensitive.")
     notes = [f"{(~labelled).sum()} rows without a label were left out."] * (not labelled.all())
     notes += [*rare, *cut, *small, *protected(sensitive, crossed=crossed), *left_out, *asks]
     return Task(X, y[known], s, label, groups, every, cuts, notes, parts, who, pooled)
 
 
 def _check_names(
-    table: pd.DataFrame, label: str, sensitive: Sequence[str], others: Sequence[str], person: Sequence[str]
+    table: pd.DataFrame, label: str, sensitive: Sequence[str], drop: Sequence[str], person: Sequence[str]
 ) -> None:
     """Raise unless the columns exist and each has one role."""
-    check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *others])
+    check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *drop, *person])
     if twice := {label, *sensitive} & set(person):
-        raise InputError(f"{min(twice)!r} identifies people and is the label or sensitive at once.")
+        remedy = "Name the column that says whose row it is with --person."
+        raise InputError(f"{min(twice)!r} identifies people and is the label or sensitive at once.", remedy=remedy)
     if not sensitive:
         raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")
     if label in sensitive:
-        raise InputError(f"{label!r} is the label and sensitive at once: no code can predict it and hide it.")
-    if len(set(sensitive)) < len(sensitive):
-        raise InputError("A sensitive column is named twice.")
+        problem = f"{label!r} is the label and sensitive at once: no code can predict it and hide it."
+        raise InputError(problem, remedy="Name another label, or another sensitive column.")
+    if label in drop:
+        raise InputError(f"{label!r} is the label and dropped at once.", remedy="Leave it out of --drop.")
+    if again := [name for name in sensitive if sensitive.count(name) > 1]:
+        raise InputError(f"The sensitive column {again[0]!r} is named twice.", remedy="Name it once.")
 
 
 def _places(known: np.ndarray, parts: Parts) -> Parts:
@@ -147,7 +157,8 @@ def _label(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, np.ndarray
     labels = column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()
     sizes = pd.Series(labels).value_counts()
     if len(sizes) < 2:
-        raise InputError(f"The label {column.name!r} is {labels[0]} in every row: there is nothing to predict.")
+        problem = f"The label {column.name!r} is {labels[0]} in every row: there is nothing to predict."
+        raise InputError(problem, remedy="Name another label, or add rows of the other class.")
     if len(sizes) > MOST_CLASSES:
         many = f"The label {column.name!r} has {len(sizes)} different values"
         remedy = "Turn it into classes, such as 'above 50,000', or name another label."

@@ -20,7 +20,7 @@ from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.certificate.released_code import fitted_code
 from fairbits.encoding import TableEncoder
 from fairbits.encoding.people import one_row_each
-from fairbits.errors import InputError, InputWarning
+from fairbits.errors import InputError, InputWarning, did_you_mean
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
 from fairbits.estimators.certified import CertifiedClassifier, for_decisions, method_path
 from fairbits.estimators.codes import CollapsedCodeWarning
@@ -174,7 +174,8 @@ def fit_task(
     for name in ("odds_label", "favourable"):
         wanted, known = getattr(options, name), [str(value) for value in np.unique(task.y)]
         if wanted is not None and wanted not in known:
-            raise InputError(f"is not among the labels {', '.join(known)}.", argument=name, value=wanted)
+            problem = f"is not among the labels {', '.join(known)}. {did_you_mean(wanted, known)}".strip()
+            raise InputError(problem, argument=name, value=wanted)
     method = options.pipeline(task.groups)
     with warnings.catch_warnings(record=True) as caught, step("training"):
         warnings.simplefilter("always")
