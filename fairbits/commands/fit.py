@@ -80,6 +80,9 @@ def fit(
         str | None,
         Option(help="The class to wish for, of which rates are shown.", show_default="the last in sorted order"),
     ] = None,
+    compare: Annotated[
+        bool, Option("--compare", help="Train methods of others, too, to compare with; takes longer.")
+    ] = False,
     owner: Annotated[str | None, Option(help="Who answers for the model, for the report and the card.")] = None,
     intended: Annotated[str | None, Option("--purpose", help="What it is for, in a sentence.")] = None,
     approved_by: Annotated[str | None, Option(help="Who approved it.")] = None,
@@ -111,6 +114,7 @@ def fit(
     """
     from fairbits.workflow.decision_checks import check_reference
     from fairbits.workflow.planning import check_limits
+    from fairbits.workflow.rival_models import uncompared
 
     asked: dict[str, Any] = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
     asked["max_odds_disparity"] = max_odds_disparity
@@ -121,7 +125,7 @@ def fit(
         purpose = Purpose.codes if encode_sensitive or gamma is not None else Purpose.decisions
     promise = None if gamma is not None and purpose == Purpose.codes else PROMISES[purpose]
     settings |= {"odds_label": odds_label, "promise": promise, "favourable": favourable, "reference": reference}
-    settings["confidence"] = confidence
+    settings |= {"confidence": confidence, "compare": compare}
     seed = secrets.randbelow(2**31) if seed is None else seed
     with file_errors(output):
         _check_place(output)
@@ -134,6 +138,7 @@ def fit(
         check_reference(reference, task.s)
         if gamma is None:
             check_limits(task, SimpleNamespace(**asked, **settings))
+        task.notes.extend(uncompared(task) if compare else [])
     import torch  # takes seconds: what is impossible has been refused by now
 
     from fairbits.modelfile import save
