@@ -138,16 +138,16 @@ class Commands(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
-        except Exception as error:
-            if getattr(error, "exit_code", None) == WRONG_USAGE and hasattr(error, "message"):
-                error.message = advised(error.message, getattr(error, "param", None), sys.argv)
-            raise
         except KeyboardInterrupt:
             print("\nfairbits: interrupted.", file=sys.stderr)
             raise SystemExit(INTERRUPTED) from None
         except BrokenPipeError:  # nobody reads the rest, and Python would complain about it at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(BROKEN_PIPE) from None
+        except Exception as error:
+            if getattr(error, "exit_code", None) == WRONG_USAGE and hasattr(error, "message"):
+                error.message = advised(error.message, getattr(error, "param", None), sys.argv)
+            raise
 
 
 def _show_version(wanted: bool) -> None:
