@@ -4,6 +4,8 @@ Both hold their parts, so that each front end can word them: Python names argume
 """
 
 import copyreg
+import difflib
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -41,3 +43,14 @@ class MissingExtraError(InputError):
 
 class InputWarning(_Parts, UserWarning):
     """Something about your data or your model that you should know."""
+
+
+def did_you_mean(value: str, known: Sequence[str]) -> str:
+    """Return a question with the known name that comes nearest, empty if none comes near.
+
+    >>> did_you_mean("Yes", ["no", "yes"]), did_you_mean("sexx", ["race", "sex"]), did_you_mean("pay", ["grade"])
+    ("Did you mean 'yes'?", "Did you mean 'sex'?", '')
+    """
+    alike = [name for name in known if name.lower() == value.lower()]
+    near = alike or difflib.get_close_matches(value, known, n=1)
+    return f"Did you mean {near[0]!r}?" if near else ""

@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from fairbits.commands import terminal
 from fairbits.commands.data import shipped_frame
-from fairbits.errors import InputError, MissingExtraError
+from fairbits.errors import InputError, MissingExtraError, did_you_mean
 from fairbits.storage import file_errors, replace_file
 from fairbits.workflow.option_words import WORDS
 
@@ -80,6 +80,9 @@ def fit(
         str | None,
         Option(help="The class to wish for, of which rates are shown.", show_default="the last in sorted order"),
     ] = None,
+    compare: Annotated[
+        bool, Option("--compare", help="Train methods of others, too, to compare with; takes longer.")
+    ] = False,
     owner: Annotated[str | None, Option(help="Who answers for the model, for the report and the card.")] = None,
     intended: Annotated[str | None, Option("--purpose", help="What it is for, in a sentence.")] = None,
     approved_by: Annotated[str | None, Option(help="Who approved it.")] = None,
@@ -111,6 +114,7 @@ def fit(
     """
     from fairbits.workflow.decision_checks import check_reference
     from fairbits.workflow.planning import check_limits
+    from fairbits.workflow.rival_models import uncompared
 
     asked: dict[str, Any] = {"max_disparity": max_disparity, "max_information": max_information, "gamma": gamma}
     asked["max_odds_disparity"] = max_odds_disparity
@@ -121,7 +125,7 @@ def fit(
         purpose = Purpose.codes if encode_sensitive or gamma is not None else Purpose.decisions
     promise = None if gamma is not None and purpose == Purpose.codes else PROMISES[purpose]
     settings |= {"odds_label": odds_label, "promise": promise, "favourable": favourable, "reference": reference}
-    settings["confidence"] = confidence
+    settings |= {"confidence": confidence, "compare": compare}
     seed = secrets.randbelow(2**31) if seed is None else seed
     with file_errors(output):
         _check_place(output)
@@ -134,6 +138,7 @@ def fit(
         check_reference(reference, task.s)
         if gamma is None:
             check_limits(task, SimpleNamespace(**asked, **settings))
+        task.notes.extend(uncompared(task) if compare else [])
     import torch  # takes seconds: what is impossible has been refused by now
 
     from fairbits.modelfile import save
@@ -147,6 +152,8 @@ def fit(
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
     console = Console(stderr=as_json, highlight=False, markup=False)
     console.print(f"{len(task.y):,} rows, {task.X.shape[1]} columns to predict {task.label} from.")
+    for note in task.notes:  # before the training, which takes a while: some of them ask
+        console.print(f"- {note}")
     with terminal.advancing() as show:
 
         def on_step(place: int, count: int, name: str, share: float) -> None:
@@ -212,7 +219,13 @@ def _read(
     if table in list(terminal.ShippedTable) and not Path(table).is_file():
         frame, data = shipped_frame(table)
         return ReadTable(frame, list(data.caveats)), label or data.target_name, sensitive or [str(data.s.name)]
-    if label is None or not sensitive:
-        raise InputError("Name the column to predict with --label, and the sensitive columns with --sensitive.")
+    if near := "" if Path(table).exists() else did_you_mean(table, [*map(str, terminal.ShippedTable)]):
+        raise InputError(f"There is no file {table}. {near}")
     with file_errors(Path(table)):
-        return TableFile(table, separator=separator, encoding=encoding).read(), label, sensitive
+        file = TableFile(table, separator=separator, encoding=encoding)
+        if label is None or not sensitive:
+            which = {"the column to predict with --label": label, "the sensitive columns with --sensitive": sensitive}
+            missing = " and ".join(what for what, given in which.items() if not given)
+            raise InputError(f"Name {missing}. The columns of {table} are {', '.join(file.names[:30])}.")
+        file.check_columns([label, *sensitive])
+        return file.read(), label, sensitive

@@ -1,4 +1,4 @@
-"""`fairbits path`: the trade-off of a shipped table, as a table and a figure."""
+"""`fairbits path`: the trade-off of a table, as a table and a figure."""
 
 import json
 import os
@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from typer import Argument, Option
 
-from fairbits.commands.terminal import AsJson, ShippedTable, advancing
+from fairbits.commands import terminal
+from fairbits.commands.fit import read_task
+from fairbits.errors import MissingExtraError
 from fairbits.storage import file_errors, replace_file, versions
 from fairbits.workflow.option_words import WORDS
 
@@ -26,7 +28,11 @@ Method = StrEnum("Method", ["mi", "bernoulli"])
 
 
 def path(
-    table: Annotated[ShippedTable, Argument(help="Table shipped with fairbits.")],
+    table: Annotated[
+        str, Argument(help="CSV or Parquet file, or compas, adult or bank.", autocompletion=terminal.complete_table)
+    ],
+    label: Annotated[str | None, Option(help="Column to predict.")] = None,
+    sensitive: terminal.Sensitive = None,
     output: Annotated[Path, Option("--output", "-o", help="Folder for scores and figure.")] = Path("results/path"),
     method: Annotated[
         Method, Option(help="Penalty on the information of the whole code (mi) or of each bit (bernoulli).")
@@ -35,39 +41,48 @@ def path(
     folds: Annotated[int, Option(min=2, help="Cross-validation folds.")] = 3,
     seed: Annotated[int, Option(help="Seed of folds and training.")] = 0,
     code_size: Annotated[int, Option(min=1, max=64, help="Bits per row.")] = 8,
-    as_json: AsJson = False,
+    drop: terminal.Drop = None,
+    bins: terminal.Bins = 4,
+    crossed: terminal.Crossed = False,
+    merge_small: terminal.MergeSmall = None,
+    separator: terminal.Separator = None,
+    encoding: terminal.Encoding = None,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Compare accuracy, fairness and leakage from no protection to full protection."""
     import numpy as np
     import torch
 
-    from fairbits import datasets
     from fairbits.encoding import TableEncoder
     from fairbits.estimators import BinaryBernoulliClassifier, BinaryMIClassifier
     from fairbits.estimators.tradeoff_path import TradeoffPath
 
-    console, started = Console(stderr=as_json), time.perf_counter()
+    console, started = Console(stderr=as_json, highlight=False, markup=False), time.perf_counter()
+    columns: dict[str, Any] = {"drop": terminal.names(drop), "n_bins": bins, "crossed": crossed}
+    read = {"separator": separator, "encoding": encoding}
+    task = read_task(table, label, terminal.names(sensitive), read, {**columns, "merge_small": merge_small})
     with file_errors(output):  # before the training, which takes a while
         output.mkdir(parents=True, exist_ok=True)
-    data = getattr(datasets, f"load_{table}")()
-    groups = ", ".join(f"{group} {n:,}" for group, n in data.s.value_counts().items())
-    console.print(
-        f"[bold]{table}[/bold]: {len(data.X):,} rows; predicting [bold]{data.target_name}[/bold]; protected: "
-        f"[bold]{data.s.name}[/bold] ({groups})"
-    )
+    name, groups = Path(table).name, ", ".join(f"{group} {n:,}" for group, n in task.group_sizes.items())
+    protected = ", ".join(task.s)
+    console.print(f"{name}: {len(task.y):,} rows; predicting {task.label}; protected: {protected} ({groups})")
+    for note in task.notes:
+        console.print(f"- {note}")
     # On a busy machine the threads of one step wait for each other, ten times as long as one thread takes.
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
     estimator = {"mi": BinaryMIClassifier, "bernoulli": BinaryBernoulliClassifier}[method]
     strengths = np.linspace(0, 1, gammas).round(4).tolist()
-    path = TradeoffPath(estimator(code_size=code_size, random_state=seed), strengths, cv=folds, random_state=seed)
-    with advancing() as show:
+    template = estimator(groups=task.groups, code_size=code_size, random_state=seed)
+    path = TradeoffPath(template, strengths, cv=folds, random_state=seed)
+    with terminal.advancing() as show:
         path.on_epoch = lambda done, most: show(done, most, f"training {(folds + 1) * gammas} models")
-        X = np.asarray(TableEncoder().fit_transform(data.X))
-        path.fit(X, data.y.to_numpy(), sensitive_features=data.s)
-    settings = {"command": "path", "table": str(table), "method": str(method), "gammas": gammas, "folds": folds}
+        X = np.asarray(TableEncoder().fit_transform(task.X))
+        path.fit(X, task.y, sensitive_features=task.s)
+    settings: dict[str, Any] = {"command": "path", "table": name, "label": task.label, "sensitive": list(task.s)}
+    settings |= {"method": str(method), "gammas": gammas, "folds": folds, "groups": task.groups}
     settings |= {"seed": seed, "code_size": code_size, "versions": versions()}
     with file_errors(output):
-        files = _write(output, path.scores_, settings, f"{table}: {estimator.__name__}, {code_size} bits")
+        files = _write(output, path, settings, f"{name}: {estimator.__name__}, {code_size} bits")
     if as_json:
         print(json.dumps({**settings, "scores": path.scores_.to_dict("records")}))
     else:
@@ -84,14 +99,16 @@ def _score_table(summary: Any, folds: int) -> Table:
     return table
 
 
-def _write(output: Path, scores: Any, settings: dict[str, Any], title: str) -> list[Path]:
+def _write(output: Path, path: Any, settings: dict[str, Any], title: str) -> list[Path]:
     """Write scores, settings and figure; each file appears whole or not at all."""
     files = [output / "scores.csv", output / "settings.json"]
-    replace_file(files[0], scores.to_csv(index=False))
+    replace_file(files[0], path.scores_.to_csv(index=False))
     replace_file(files[1], json.dumps(settings, indent=2) + "\n")
     try:
-        from fairbits.report.charts import frontier_chart, save_chart
-    except ImportError:
-        Console(stderr=True).print("No figure: it needs pip install 'fairbits[report]'.", markup=False)
+        chart = path.plot(title)
+    except MissingExtraError as missing:
+        Console(stderr=True).print(f"No figure: {missing}", markup=False)
         return files
-    return [*files, *save_chart(frontier_chart(scores, title), output, "frontier")]
+    from fairbits.report.charts import save_chart
+
+    return [*files, *save_chart(chart, output, "frontier")]

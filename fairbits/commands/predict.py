@@ -28,6 +28,9 @@ def predict(
     expected: Annotated[
         bool, Option("--expected", help="Random codes: average over many; more accurate, but not certified.")
     ] = False,
+    probabilities: Annotated[
+        bool, Option("--probabilities", help="Write the probability of each class, too, as far as it is certified.")
+    ] = False,
     keep: Keep = None,
     person: Person = None,
     reuse: Reuse = False,
@@ -42,8 +45,8 @@ def predict(
 ) -> None:
     """Predict the class of every row from its code alone, so that the certificate covers it.
 
-    Of a model of `fairbits fit --for decisions`, the class is written without its probabilities: it alone is certified.
-    A random code uses the ledger of `fairbits transform`; pass --reuse to predict from codes that you have released.
+    Of a model of `fairbits fit --for decisions`, the class alone is certified, and --probabilities are refused. A
+    random code uses the ledger of `fairbits transform`; pass --reuse to predict from codes that you have released.
     """
     import numpy as np
     import pandas as pd
@@ -52,11 +55,14 @@ def predict(
     drawing |= {"leading_zeros": leading_zeros}
     with file_errors(output):
         files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
-        if files.model.decides:  # the probabilities are not certified
+        if files.model.decides:
+            if probabilities:
+                remedy = "Leave it out, or fit a model with --for codes."
+                raise InputError("--probabilities: of this model, the class alone is certified.", remedy=remedy)
             files.tell("decisions", files.write_decisions(safe_cells, **drawing, expected=expected), as_json)
             return
         method, released = files.model.method, None
-        columns = [f"probability_{name}" for name in method.classes_]
+        columns = [f"probability_{name}" for name in method.classes_] if probabilities else []
         files.check_free(["prediction", *columns])
         if expected and not files.model.is_hard:
             if any(drawing.values()):
@@ -67,7 +73,7 @@ def predict(
             codes, released = files.codes(**drawing, expected=expected)
             words, places = np.unique(codes, axis=0, return_inverse=True)
             found = method.decode(words)[places]
-        predictions = pd.DataFrame(found.round(6), columns=columns)
-        predictions.insert(0, "prediction", method.classes_[found.argmax(1)])
+        scores = dict(zip(columns, found.round(6).T, strict=False))
+        predictions = pd.DataFrame({"prediction": method.classes_[found.argmax(1)], **scores})
         files.write(predictions, released, safe_cells)
     files.tell("predictions", released, as_json)

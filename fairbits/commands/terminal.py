@@ -1,6 +1,7 @@
 """What the commands share: arguments, exit codes, failures as sentences, and progress, on a terminal only."""
 
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
 from glob import escape, glob
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,8 +22,10 @@ from typer.core import TyperGroup
 from fairbits.errors import InputError, InputWarning
 from fairbits.workflow.option_words import worded
 
-BAD_INPUT, NOT_CERTIFIED, CONTRADICTED, NOT_USEFUL = 1, 3, 4, 5  # 2 is typer's
+BAD_INPUT, WRONG_USAGE, NOT_CERTIFIED, CONTRADICTED, NOT_USEFUL = 1, 2, 3, 4, 5  # the second is typer's
 BUG, INTERRUPTED, BROKEN_PIPE = 70, 130, 141
+LISTS = ("--sensitive", "--drop", "--person", "--keep", "--beside", "--columns")  # options with several names
+SHARES = ("--confidence", "--max-disparity", "--max-odds-disparity", "--calibration-share")
 IN_NOTES = ("BinnedSensitiveFeaturesWarning",)  # the commands print these as notes
 ShippedTable = StrEnum("ShippedTable", ["compas", "adult", "bank"])
 
@@ -106,6 +110,26 @@ def cuts(levels: str | None) -> list[float] | None:
         raise InputError("must be numbers, such as 0.25,0.5,0.75.", argument="levels", value=levels) from None
 
 
+def advised(message: str, option: Any, arguments: list[str]) -> str:
+    """Return typer's message about a bad option, or about arguments too many, with the value and with what to do.
+
+    >>> advised("Got unexpected extra argument (race)", None, ["fit", "t.csv", "--sensitive", "sex", "race"])
+    'Got unexpected extra argument (race). Separate names by commas: --sensitive sex,race'
+    """
+    extra = re.search(r"extra argument.*\((.+)\)", message)
+    for place, argument in enumerate(arguments):
+        values = list(takewhile(lambda text: not text.startswith("--"), arguments[place + 1 :]))
+        if extra and argument in LISTS and extra[1].split()[0] in values[1:]:
+            return f"{message}. Separate names by commas: {argument} {','.join(values)}"
+        if option is not None and argument in option.opts and values:
+            said = message if values[0] in message else f"{values[0]}. {message}"
+            share = re.fullmatch(r"(\d+(\.\d*)?)\s*%?", values[0]) if argument in SHARES else None
+            if share is None or float(share[1]) <= 1:
+                return said
+            return f"{said}. For {share[1]} %, write {float(share[1]) / 100:g}."
+    return message
+
+
 class Commands(TyperGroup):
     """The commands: Ctrl-C ends each with a line, a closed pipe with none."""
 
@@ -120,6 +144,10 @@ class Commands(TyperGroup):
         except BrokenPipeError:  # nobody reads the rest, and Python would complain about it at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(BROKEN_PIPE) from None
+        except Exception as error:
+            if getattr(error, "exit_code", None) == WRONG_USAGE and hasattr(error, "message"):
+                error.message = advised(error.message, getattr(error, "param", None), sys.argv)
+            raise
 
 
 def _show_version(wanted: bool) -> None:

@@ -198,7 +198,8 @@ class NumberFeature:
         z = (seen - (low + half)) / half if half else np.zeros(1)  # within [-1, 1]
         center, scale = float(low + half + half * z.mean()), float(half * z.std())
         if scale == 0 and not gaps:
-            raise DroppedColumn(f"constant: {label(center)} in every row")
+            value = str(np.datetime64(int(center), "s").astype("datetime64[D]")) if kind == "date" else label(center)
+            raise DroppedColumn(f"constant: {value} in every row")
         as_many = len(seen) >= 100 and high - low == len(seen) - 1  # as rows: are they 5, 6, 7, ... in some order?
         if as_many and np.array_equal(seen, np.arange(low, high + 1)):
             raise DroppedColumn("identifier: whole numbers without a gap, each once")

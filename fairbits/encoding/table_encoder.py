@@ -30,7 +30,8 @@ class NothingToEncodeError(InputError):
 
     def __init__(self, dropped: dict[str, str]):
         reasons = "; ".join(f"{name} ({reason})" for name, reason in dropped.items())
-        super().__init__(f"Nothing is left to encode, every column was dropped: {reasons}.")
+        problem = f"Nothing is left to encode, every column was dropped: {reasons}."
+        super().__init__(problem, remedy="Add columns whose values repeat and differ between rows.")
         self.dropped = dropped
 
 
@@ -218,8 +219,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [(i, names[i], feature) for i, feature in enumerate(self.features_) if feature is not None]
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        """Return a frame of narwhals or an array, with the columns of fit."""
-        frame, rows = as_frame(X), 2 if reset else 1
+        """Return a frame of narwhals or an array, with the columns of fit; other columns of a frame are ignored."""
+        frame, rows, fitted = as_frame(X), 2 if reset else 1, list(getattr(self, "feature_names_in_", []))
+        if not reset and fitted and isinstance(frame, nw.DataFrame) and set(fitted) < set(frame.columns):
+            frame = frame.select(fitted)
+            X = frame.to_native()
         is_frame, options = isinstance(frame, nw.DataFrame), dict[str, Any](skip_check_array=True)
         if is_frame and (frame.shape[0] < rows or not frame.shape[1]):
             raise InputError(f"The table has the shape {frame.shape}; it needs {rows} row(s) and 1 column at least.")
@@ -231,7 +235,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         except TypeError as error:
             raise InputTypeError(str(error)) from error
         except ValueError as error:
-            fitted = list(getattr(self, "feature_names_in_", []))
             if reset or not is_frame or frame.columns == fitted:
                 raise InputError(str(error)) from error
             remedy = "\nPass the columns of fit in order: X[list(encoder.feature_names_in_)]."

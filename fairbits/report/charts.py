@@ -195,33 +195,6 @@ def learning_lines(rows: list[Row], axis: str, keys: tuple[Key, ...], best: int 
     return _specification(240, *(rule.encode(x="epoch:Q") for rule in kept), lines)
 
 
-def frontier_chart(scores: pd.DataFrame, title: str) -> alt.HConcatChart:
-    """Draw AUC against 1 - GPA, coloured by gamma, and the leakage against gamma.
-
-    Points are folds (`TradeoffPath.scores_`), lines join their means; the dotted line holds all trade-offs as good as
-    the best mean, in the L1 distance to (1, 1), as in the paper's figures.
-    """
-    scores = scores.assign(auc=scores.one_draw_auc, gpa=scores.one_draw_gpa, fair=1 - scores.one_draw_gpa)
-    means = scores.groupby("gamma", as_index=False)[["auc", "fair", "information"]].mean()
-    gamma = alt.Color("gamma:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=alt.Legend(title="gamma"))
-    fairness, weight = (
-        alt.X(f"{name}:Q", title=words, scale=alt.Scale(domain=[scores[name].min(), scores[name].max()], padding=8))
-        for name, words in (("fair", "1 - GPA (fairer →)"), ("gamma", "gamma"))
-    )
-    accuracy = alt.Y("auc:Q", title="AUC (more accurate →)", scale=alt.Scale(zero=False))
-    leakage = alt.Y("information:Q", title="I(T;S), bits", scale=alt.Scale(zero=True))
-    folds = alt.Chart(scores).mark_circle(size=25, opacity=0.45)
-    folds = folds.encode(color=gamma, tooltip=["gamma", "fold", "auc", "gpa", "information"])
-    joined = alt.Chart(means).mark_line(color="#888").encode(order="gamma:Q")
-    dots = alt.Chart(means).mark_circle(size=90, opacity=1).encode(x="fair:Q", y="auc:Q", color=gamma)
-    left = (folds.encode(x=fairness, y=accuracy), joined.encode(x="fair:Q", y="auc:Q"), dots, equal_tradeoffs(means))
-    right = (folds.encode(x=weight, y=leakage), joined.encode(x="gamma:Q", y="information:Q"))
-    return alt.hconcat(
-        alt.layer(*left).properties(width=380, height=300, title="Predictions from one draw of the code"),
-        alt.layer(*right).properties(width=300, height=300, title="Leakage of one draw of the code"),
-    ).properties(title=alt.Title(title, anchor="middle", fontSize=16))
-
-
 def equal_tradeoffs(means: pd.DataFrame, between: tuple[float, float] | None = None) -> alt.Chart:
     """Draw the line of slope -1 through the mean closest to (1, 1) in the L1 distance, from one `fair` to another."""
     line = pd.DataFrame({"fair": between or (means.fair.min(), means.fair.max())})

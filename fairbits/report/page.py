@@ -78,7 +78,7 @@ def number_table(heading: str, fields: Sequence[Any], rows: list[dict[str, Any]]
 def write_report(folder: Path, output: Path | None = None) -> Path:
     """Make report.html from the audit.json of a folder, in the same or another folder, and return the file."""
     if not folder.is_dir():
-        raise InputError(f"There is no folder {folder}.")
+        raise InputError(f"There is no folder {folder}.", remedy="Name one that `fairbits fit` wrote.")
     from fairbits.modelfile.manifest import RECORD, read_record  # here, as a page is made without torch
 
     file, record = folder / RECORD, read_record(folder)

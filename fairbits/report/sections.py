@@ -17,6 +17,8 @@ MARKS = {
     "failed": (draw.GREY, draw.CIRCLE),
     "unprotected": (draw.PINK, draw.SQUARE),
     "logistic regression": (draw.OCHRE, draw.CROSS),
+    "parity penalty": (draw.TEAL, draw.CROSS),
+    "exponentiated gradient": (draw.PURPLE, draw.SQUARE),
 }
 BOUNDS = ("total_variation", "odds_disparity", "information")  # that a model was tested for
 FRONT_KEY = Key("best possible, an estimate", draw.GREEN, dash="6 3")
@@ -125,7 +127,8 @@ def frontier(record: Record) -> Section:
     explained = (texts["marks"].format(**said), *[texts["front"]] * bool(best))
     choice = (texts["choice_class" if kind(record) == "class" else "choice"],) if record.get("tested") else ()
     estimate = texts["estimate"].format(others="" if kind(record) == "class" else texts["others"])
-    notes = (*choice, texts["precision"].format(**in_percent(record["audit"])), estimate)
+    compared = [TEXTS["rivals"]["notes"]] * any(point["method"] in TEXTS["rivals"]["names"] for point in points)
+    notes = (*choice, texts["precision"].format(**in_percent(record["audit"])), estimate, *compared)
     price = [wording.price(record)] if record.get("task") else []
     return section("frontier", text=(*price, *explained), charts=(chart,), notes=notes)
 

@@ -148,6 +148,27 @@ def price(record: Record) -> str:
     return " ".join(said)
 
 
+def rivals(record: Record) -> list[str]:
+    """Return the scores of the chosen model beside those of methods of others, if these were asked for."""
+    texts, own = TEXTS["rivals"], {"class_total_variation": record["certificate"]["total_variation"]}
+    rows = [tuple(texts["head"])]
+    for model in record["alternatives"]:
+        if model.get("chosen") or model["name"] in texts["names"]:
+            name, proved = known_as(model["name"]), model.get("proved") or {}
+            name, proved = ("this model", own) if model.get("chosen") else (name, proved)
+            scores = (f"{model['scores'][score]:.3f}" for score in ("accuracy", "disparity"))
+            bound = at_most(proved["class_total_variation"]) if proved else "-"
+            rows.append((name, f"{model['value']:g}", *scores, bound))
+    lines = [texts["title"].format(**record["audit"]), *(f"  {line}" for line in aligned(rows)), texts["notes"]]
+    return ["", *lines] if len(rows) > 2 else []
+
+
+def aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Return rows of cells as lines: the first column to the left, the others to the right."""
+    wide = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return [f"{row[0]:<{wide[0]}}  " + "  ".join(map(str.rjust, row[1:], wide[1:])) for row in rows]
+
+
 def own_scores(record: Record) -> str:
     """Return how the scores of what is released begin: a random code is scored on one draw."""
     return "" if is_hard(record) else "one_draw_"
@@ -186,10 +207,9 @@ def encoded_sensitive(record: Record) -> list[str]:
 def summary(record: Record) -> str:
     """Return what `fairbits fit` prints at its end: is it within the limit, what does it cost, and who gets what."""
     decision, warnings = record.get("decision"), [f"Warning: {concern}" for concern in record["concerns"]]
-    outcome = [verdict(record), *attempts(record), "", price(record), ""]
+    outcome = [verdict(record), *attempts(record), "", price(record), *rivals(record), ""]
     outcome += [*rate_lines(decision), *worse_off(record), ""] if decision else []
-    outcome += [*adversaries(record), *encoded_sensitive(record), *warnings, "", f"{title(record)}."]
-    return "\n".join([*outcome, *record["task"]["notes"]])
+    return "\n".join([*outcome, *adversaries(record), *encoded_sensitive(record), *warnings, "", f"{title(record)}."])
 
 
 def attempts(record: Record) -> list[str]:
@@ -262,9 +282,7 @@ def rate_lines(decision: dict[str, Any]) -> list[str]:
             lines.append([column, *[""] * (len(cells) - 1)])
         bare = [cell if place == shown else cell.partition(" (")[0] for place, cell in enumerate(cells)]
         lines.append([f"  {group_name(rate, rate['group'])}", *bare[1:]])
-    wide = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-    padded = (f"{row[0]:<{wide[0]}}  " + "  ".join(map(str.rjust, row[1:], wide[1:])) for row in lines)
-    return [f"{table.title}:", *(f"  {line}".rstrip() for line in padded)]
+    return [f"{table.title}:", *(f"  {line}".rstrip() for line in aligned([tuple(line) for line in lines]))]
 
 
 def worse_off(record: Record) -> list[str]:

@@ -65,7 +65,9 @@ def pool_groups(
         if rare.any() and len(named) + enough < 2:
             large = f"{'one' if named else 'none'} of at least {wanted} training rows"
             problem = f"{title!r} has {cells.nunique()} groups, {large}: there is nothing to compare."
-            raise InputError(problem, remedy="Lower --merge-small, use more rows, or name another column.")
+            lower = "Lower --merge-small. " * (wanted > least)
+            remedy = "Merge values in the file, such as towns to regions, use more rows, or name another column."
+            raise InputError(problem, remedy=lower + remedy)
         if (UNKNOWN,) in named:
             missing = cells.isin([(UNKNOWN,)]).sum()
             notes.append(f"{title} is missing in {missing} rows, which are a group of their own.")

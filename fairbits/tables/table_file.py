@@ -2,7 +2,6 @@
 
 import codecs
 import csv
-import difflib
 import gzip
 import io
 import os
@@ -19,11 +18,12 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype, is_object_dtype, is_string_dtype
 
-from fairbits.errors import InputError, MissingExtraError
+from fairbits.errors import InputError, MissingExtraError, did_you_mean
 from fairbits.storage import whole_file
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
+EXCEL_ENDINGS = (".xlsx", ".xls", ".xlsm", ".ods")
 DATE_SHARE = 0.95  # of the texts of a column that must be dates for it to be one
 NUMBER_SHARE = 0.5  # of the texts of a column that are numbers: perhaps all should be
 DATE = r"\d{4}-\d{2}-\d{2}"
@@ -69,9 +69,14 @@ class TableFile:
     def __init__(self, path: str | Path, *, separator: str | None = None, encoding: str | None = None):
         self.path = path = Path(path)
         if not path.exists():
-            raise InputError(f"There is no file {path}.")
+            beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+            near = did_you_mean(path.name, beside)
+            remedy = "" if near else "Name a CSV or Parquet file."
+            raise InputError(f"There is no file {path}. {near}".strip(), remedy=remedy)
         if path.is_dir():
             raise InputError(f"{path} is a folder.", remedy="Name a CSV or Parquet file.")
+        if path.suffix.lower() in EXCEL_ENDINGS:
+            raise InputError(f"{path} is an Excel file.", remedy="Save the table as CSV or Parquet.")
         endings = (*TEXT_ENDINGS, *PARQUET_ENDINGS)
         if not path.name.lower().endswith(endings):
             problem = f"{path} does not end in any of {', '.join(endings)}."
@@ -199,7 +204,7 @@ def _checked_text(file: BinaryIO | gzip.GzipFile, path: Path, encoding: str | No
         head = head if before else text
         before += len(block)
     if not head.strip():
-        raise InputError(f"{path} is empty.")
+        raise InputError(f"{path} is empty.", remedy="It needs a line of column names, and rows below it.")
     whole_lines = head[: max(head.rfind("\n"), head.rfind("\r")) + 1]
     return (head if len(beginning) < HEAD_BYTES else whole_lines or head), encoding
 
@@ -276,10 +281,11 @@ def check_columns(table: str | Path, names: Sequence[str], wanted: Sequence[str]
     """Raise InputError if a column is not among the names of a table, with the name that comes nearest."""
     for name in wanted:
         if name not in names:
-            alike = [other for other in names if other.lower() == name.lower()]
-            near = difflib.get_close_matches(name, names, n=1) or alike
-            hint = f"did you mean {near[0]!r}?" if near else f"its columns are {', '.join(names[:30])}."
-            raise InputError(f"{table} has no column {name!r}{', ' + reason if reason else ''}; {hint}")
+            near, lacks = did_you_mean(name, names), f"{table} has no column {name!r}{', ' + reason if reason else ''}"
+            hint = near[:1].lower() + near[1:] if near else f"its columns are {', '.join(names[:30])}."
+            values = pd.to_numeric(pd.Series(names), errors="coerce").notna().any()  # instead of names?
+            remedy = "If its first line holds values, put a line of column names above it." * bool(values and not near)
+            raise InputError(f"{lacks}; {hint}", remedy=remedy)
 
 
 def _check_names(names: list[str], path: Path) -> None:
@@ -294,7 +300,8 @@ def _check_names(names: list[str], path: Path) -> None:
     if names and pd.to_numeric(pd.Series(values), errors="coerce").notna().all():
         raise InputError(f"The first line of {path} holds numbers, not names.", remedy="Put the column names there.")
     if len(names) < 2:
-        raise InputError(f"{path} has one column; it needs a label, a sensitive column and others to predict from.")
+        problem = f"{path} has one column, {names[0]!r}; it needs a label, a sensitive column and others."
+        raise InputError(problem, remedy="If it has more, pass the --separator between them, or leave that out.")
 
 
 def as_dates(texts: pd.Series) -> pd.Series:

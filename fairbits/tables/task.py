@@ -1,7 +1,6 @@
 """From a table and the names of some columns to a learning task, with a note on every decision."""
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding import TableEncoder
 from fairbits.encoding.recognition import split_people
 from fairbits.errors import InputError
+from fairbits.tables.column_checks import questions, without_identifiers
 from fairbits.tables.protected_groups import group_sizes, listed_groups, pool_groups, protected, sensitive_groups
 from fairbits.tables.table_file import check_columns
 
@@ -21,7 +20,6 @@ FEWEST_OF_A_CLASS, FEWEST_OF_A_GROUP = 12, 17  # training rows, so that every pa
 EXPECTED = 6  # calibration rows of a group that is large enough: where these are few, it needs more training rows
 TEST_SHARE, CALIBRATION_SHARE = 0.2, 0.24  # of all rows
 SHARES = (0.05, 0.6)  # from where to where the share of the calibration rows may be
-IDENTIFIES = re.compile(r"(^|[_\W])(id|uuid|ssn|person|patient|customer|client|user|member|employee)$", re.IGNORECASE)
 MERGE = "Pool rare groups with --merge-small, or leave its rows out."
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -77,14 +75,16 @@ def make_task(
     own, or `crossed`. The rows are split first: what depends on their values, such as groups and columns to leave out,
     is decided by the training rows alone. `seed` is that of the split.
     """
-    _check_names(table, label, sensitive, [*drop, *person], person)
+    _check_names(table, label, sensitive, drop, person)
     if not SHARES[0] <= calibration_share <= SHARES[1]:
-        problem = f"must be between {SHARES[0]:g} and {SHARES[1]:g}."
-        raise InputError(problem, argument="calibration_share", value=calibration_share)
+        problem = f"must be between {SHARES[0]:g} and {SHARES[1]:g}, a share of the rows."
+        remedy = f"For {calibration_share:g} %, pass {calibration_share / 100:g}." if calibration_share > 1 else ""
+        raise InputError(problem, argument="calibration_share", value=calibration_share, remedy=remedy)
     whole, labelled = table.drop(columns=list({label, *sensitive, *drop, *person})), table[label].notna()
     table = table[labelled].reset_index(drop=True)
     if len(table) < FEWEST_ROWS:
-        raise InputError(f"The table has {len(table)} rows with a label; at least {FEWEST_ROWS} are needed.")
+        few = f"The table has {len(table)} rows with a label {label!r}; at least {FEWEST_ROWS} are needed."
+        raise InputError(few, remedy="A quarter of them certifies: fewer prove nothing. Use more rows.")
     parts = _parts(len(table), table[list(person)] if person else None, calibration_share, seed)
     y, common, rare = _label(table[label], parts[0])
     table, parts = table[common].reset_index(drop=True), _places(common, parts)
@@ -103,28 +103,38 @@ def make_task(
     kept, left_out = without_identifiers(X.iloc[parts[0]], len(labelled))
     if not kept.shape[1]:
         raise InputError("Nothing is left to predict from: the other columns number or name the rows.")
-    X, asks = X[list(kept.columns)], repeated_identifiers(X[list(kept.columns)])
+    X = X[list(kept.columns)]
+    asks = questions(X, y[known], s, parts[0], label, person)
     if who is not None:
         who = who[known].reset_index(drop=True)
-        asks = [f"Rows with the same {', '.join(person)} are one person: {len(who.drop_duplicates()):,} people."]
+        asks += [f"Rows with the same {', '.join(person)} are one person: {len(who.drop_duplicates()):,} people."]
+    if asked := [name for name in drop if name not in sensitive]:
+        left_out.append(f"Left out, as you asked: {', '.join(asked)}.")
+    if needless := [name for name in drop if name in sensitive]:
+        named = ", ".join(needless)
+        left_out.append(f"--drop {named} is not needed: a model reads sensitive columns only with --encode-sensitive.")
     notes = [f"{(~labelled).sum()} rows without a label were left out."] * (not labelled.all())
     notes += [*rare, *cut, *small, *protected(sensitive, crossed=crossed), *left_out, *asks]
     return Task(X, y[known], s, label, groups, every, cuts, notes, parts, who, pooled)
 
 
 def _check_names(
-    table: pd.DataFrame, label: str, sensitive: Sequence[str], others: Sequence[str], person: Sequence[str]
+    table: pd.DataFrame, label: str, sensitive: Sequence[str], drop: Sequence[str], person: Sequence[str]
 ) -> None:
     """Raise unless the columns exist and each has one role."""
-    check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *others])
+    check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *drop, *person])
     if twice := {label, *sensitive} & set(person):
-        raise InputError(f"{min(twice)!r} identifies people and is the label or sensitive at once.")
+        remedy = "Name the column that says whose row it is with --person."
+        raise InputError(f"{min(twice)!r} identifies people and is the label or sensitive at once.", remedy=remedy)
     if not sensitive:
         raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")
     if label in sensitive:
-        raise InputError(f"{label!r} is the label and sensitive at once: no code can predict it and hide it.")
-    if len(set(sensitive)) < len(sensitive):
-        raise InputError("A sensitive column is named twice.")
+        problem = f"{label!r} is the label and sensitive at once: no code can predict it and hide it."
+        raise InputError(problem, remedy="Name another label, or another sensitive column.")
+    if label in drop:
+        raise InputError(f"{label!r} is the label and dropped at once.", remedy="Leave it out of --drop.")
+    if again := [name for name in sensitive if sensitive.count(name) > 1]:
+        raise InputError(f"The sensitive column {again[0]!r} is named twice.", remedy="Name it once.")
 
 
 def _places(known: np.ndarray, parts: Parts) -> Parts:
@@ -142,43 +152,13 @@ def _parts(n: int, person: pd.DataFrame | None, calibration_share: float, seed: 
     return rows[train], rows[held], test
 
 
-def repeated_identifiers(X: pd.DataFrame) -> list[str]:
-    """Return notes on columns whose names and values look as if they identified people with several rows."""
-    found = []
-    for name in X:
-        values = X[name].nunique()
-        if IDENTIFIES.search(str(name)) and len(X) / 50 < values < len(X):
-            said = (
-                f"{name} has {values:,} values in {len(X):,} rows. Rows of one person are not independent: if it says"
-            )
-            found.append(f"{said} whose row it is, pass --person {name}.")
-    return found
-
-
-def without_identifiers(X: pd.DataFrame, n_rows: int | None = None) -> tuple[pd.DataFrame, list[str]]:
-    """Leave out columns that number or name the rows; X may be a random part of `n_rows`."""
-    reasons = TableEncoder().fit(X).dropped_
-    found = {name: reason for name, reason in reasons.items() if reason.startswith("identifier")}
-    for name in X if n_rows is not None else ():
-        if name not in reasons and _numbers_rows(X[name], n_rows):
-            found[name] = "identifier: whole numbers, each once, as those of the rows"
-    return X.drop(columns=list(found)), [f"{name} was left out, {reason}." for name, reason in found.items()]
-
-
-def _numbers_rows(column: pd.Series, n_rows: int | None) -> bool:
-    """Return whether a part of the rows has different whole numbers, as close together as the numbers of all rows."""
-    if column.dtype.kind not in "iuf" or column.isna().any() or len(column) < FEWEST_ROWS // 2:
-        return False
-    x = column.to_numpy(np.float64)
-    return bool(np.isfinite(x).all() and (x % 1 == 0).all() and len(np.unique(x)) == len(x) and np.ptp(x) < n_rows)
-
-
 def _label(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Return the labels of the classes that are common enough among the training rows, which rows have them, a note."""
     labels = column.astype(str).to_numpy() if column.dtype == object else column.to_numpy()
     sizes = pd.Series(labels).value_counts()
     if len(sizes) < 2:
-        raise InputError(f"The label {column.name!r} is {labels[0]} in every row: there is nothing to predict.")
+        problem = f"The label {column.name!r} is {labels[0]} in every row: there is nothing to predict."
+        raise InputError(problem, remedy="Name another label, or add rows of the other class.")
     if len(sizes) > MOST_CLASSES:
         many = f"The label {column.name!r} has {len(sizes)} different values"
         remedy = "Turn it into classes, such as 'above 50,000', or name another label."

@@ -1,6 +1,6 @@
 """What a fitted model is compared with: the other models of its path, references, and what is possible at all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,10 +49,12 @@ def alternatives(
     found: Audit,
     test: tuple[Any, Any, Any],
     prove: Callable[[Any], dict[str, float]],
+    rivals: Sequence[tuple[str, float, Pipeline]] = (),
 ) -> list[Scored]:
     """Score the models of a path, which share their encoder, and references; the audit has scored the chosen model.
 
-    `prove` bounds the decisions of a reference, where the certificate is about decisions.
+    `prove` bounds the decisions of a reference, where the certificate is about decisions; `rivals` are more references,
+    with their strengths.
     """
     X, y, s = test
     method, rows = fitted_code(fit.model, X, s)
@@ -70,14 +72,14 @@ def alternatives(
         own = score_intervals(code.predict_proba(rows), labels, found.confidence) if code.is_hard else {}
         known = found.intervals if chosen else own
         scored.append(Scored(OWN, getattr(code, varied), scores, known, chosen, useful))
-    for name, reference in references.items():
+    for name, value, reference in [*((name, None, one) for name, one in references.items()), *rivals]:
         last, seen = fitted_code(reference, X, s)
         probabilities = last.predict_proba(seen)
         classes = np.eye(probabilities.shape[1])[probabilities.argmax(1)]
         apart = _apart(classes, groups) if decides else threshold_disparity(probabilities, groups)
         scores = held_out_scores(last, seen, y, groups) | {"disparity": apart}
         known = score_intervals(probabilities, labels, found.confidence)
-        scored.append(Scored(name, None, scores, known, proved=prove(reference) if decides else None))
+        scored.append(Scored(name, value, scores, known, proved=prove(reference) if decides else None))
     return scored
 
 

@@ -14,12 +14,12 @@ from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, certify, group_rates
 from fairbits.certificate.decision_rates import smallest_ratio
 from fairbits.encoding.recognition import one_row_each
-from fairbits.errors import InputError
+from fairbits.errors import InputError, did_you_mean
 from fairbits.report.wording import rate_lines
 from fairbits.rounding import at_least, at_most, percent
+from fairbits.tables.column_checks import IDENTIFIES, repeated_identifiers, without_identifiers
 from fairbits.tables.protected_groups import group_sizes, numbers_or_days, protected, sensitive_groups
 from fairbits.tables.table_file import TableFile
-from fairbits.tables.task import IDENTIFIES, repeated_identifiers, without_identifiers
 from fairbits.workflow.option_words import WORDS, audit_in_words
 
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
@@ -135,7 +135,7 @@ def check_reference(reference: str | None, s: pd.DataFrame) -> None:
     """Raise unless a group of a sensitive column, or of all crossed, has this name."""
     own = [group for name in s.columns for group in group_sizes(s[[name]], "intersection")]
     if reference is not None and reference not in {*own, *group_sizes(s, "intersection")}:
-        problem = f"is not among the groups {'; '.join(own[:20])}."
+        problem = f"is not among the groups {'; '.join(own[:20])}. {did_you_mean(reference, own)}".strip()
         raise InputError(problem, argument="reference", value=reference)
 
 

@@ -20,7 +20,7 @@ from fairbits.certificate import Certificate, SmallGroupWarning, certify
 from fairbits.certificate.released_code import fitted_code
 from fairbits.encoding import TableEncoder
 from fairbits.encoding.recognition import one_row_each
-from fairbits.errors import InputError, InputWarning
+from fairbits.errors import InputError, InputWarning, did_you_mean
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
 from fairbits.estimators.certified import CertifiedClassifier, for_decisions, method_path
 from fairbits.estimators.codes import CollapsedCodeWarning
@@ -31,6 +31,7 @@ from fairbits.settings import check_settings
 from fairbits.tables.task import MERGE, Task
 from fairbits.workflow.comparisons import OWN, Scored, alternatives, estimated_front, smallest_useful
 from fairbits.workflow.option_words import audit_in_words, worded
+from fairbits.workflow.rival_models import rival_models
 
 GAMMAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # to compare a fixed one with
 RANDOM_CODE = {"code_size": 12, "max_epochs": 40}  # unless the user says otherwise
@@ -53,6 +54,7 @@ class FitOptions:
     confidence: float = 0.95
     max_epochs: int | None = None
     encode_sensitive: bool = False
+    compare: bool = False  # with methods of others, too
     reference: str | None = None  # the group to whose rate those of others are compared
     favourable: str | None = None  # the class to wish for, as a text; None: that of odds_label, or the last one
 
@@ -69,6 +71,8 @@ class FitOptions:
                 raise InputError(f"{name} needs a limit.", remedy="Leave --gamma out.")
         if self.odds_label is not None and self.max_odds_disparity is None:
             raise InputError("--odds-label needs a limit.", remedy="Pass --max-odds-disparity.")
+        if self.compare and self.max_disparity is None:
+            raise InputError("--compare needs a limit on the disparity.", remedy="Pass --max-disparity.")
 
     def pipeline(self, groups: str) -> Pipeline:
         """Return the encoder and the method, not fitted."""
@@ -174,7 +178,8 @@ def fit_task(
     for name in ("odds_label", "favourable"):
         wanted, known = getattr(options, name), [str(value) for value in np.unique(task.y)]
         if wanted is not None and wanted not in known:
-            raise InputError(f"is not among the labels {', '.join(known)}.", argument=name, value=wanted)
+            problem = f"is not among the labels {', '.join(known)}. {did_you_mean(wanted, known)}".strip()
+            raise InputError(problem, argument=name, value=wanted)
     method = options.pipeline(task.groups)
     with warnings.catch_warnings(record=True) as caught, step("training"):
         warnings.simplefilter("always")
@@ -194,13 +199,14 @@ def fit_task(
             plain = Pipeline([("posterior", encoder), ("label", label)])
             linear = make_pipeline(TableEncoder(), LogisticRegression(max_iter=2000)).fit(X, y)
             constant = make_pipeline(TableEncoder(), DummyClassifier()).fit(X, y)
+            rivals = rival_models(task, options.max_disparity or 0.1, seed) if options.compare else []
         with step("audit"):
             X, y, s = task.part(test)
             compared: dict[str, Any] = {"unmitigated": plain, "confidence": options.confidence}
             found, audited = audit_in_words(chosen.released, X, y, sensitive_features=s, **compared)
             references = {"unprotected": plain, "logistic regression": linear, "constant": constant}
             prove = partial(_bounds, task, chosen, held)
-            scored = alternatives(chosen, references, found, (X, y, s), prove)
+            scored = alternatives(chosen, references, found, (X, y, s), prove, rivals)
         with step("front"):
             unseen, _, s = task.part(np.concatenate([held, test]))  # by the encoder
             front = estimated_front(encoder, unseen, s, chosen.model[-1].group_encoder_)

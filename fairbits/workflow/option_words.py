@@ -30,7 +30,8 @@ def worded(error: Any) -> str:
     if name in WORDS["data"]:
         about = WORDS["data"][name]
     elif name:
-        about = f"{WORDS['options'].get(name, '--' + name.replace('_', '-'))} {error.value}"
+        value = f"{error.value:g}" if isinstance(error.value, float) else error.value
+        about = f"{WORDS['options'].get(name, '--' + name.replace('_', '-'))} {value}"
     remedy = REMEDIES.get(type(error).__name__, "" if PYTHON.search(error.remedy) else error.remedy)
     return f"{about} {error.problem} {remedy(error) if callable(remedy) else remedy}".strip()
 

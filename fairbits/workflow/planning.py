@@ -69,6 +69,15 @@ def release_kind(task: Task, of: str, code_size: int | None = None) -> str:
 
 def check_limits(task: Task, options: Any) -> None:
     """Raise InputError if no model can be certified to the limits, whatever the calibration rows show of it."""
+    for name in ("max_disparity", "max_odds_disparity", "max_information"):
+        limit, most = getattr(options, name), math.inf if name == "max_information" else 1
+        if limit is None or 0 < limit < most:
+            continue
+        problem = f"must be above 0{' and below 1: it is a difference of rates' * (most == 1)}."
+        remedy = "No table proves that nothing differs: `fairbits plan` shows the limits that yours can prove."
+        if limit > 0:
+            remedy = f"For {limit:g} percentage points, pass {limit / 100:g}."
+        raise InputError(problem, argument=name, value=limit, remedy=remedy)
     labels = {str(label): label for label in np.unique(task.y).tolist()}
     within = [labels[name] for name in labels if options.odds_label in (None, name)]
     kind, delta = release_kind(task, options.promise, options.code_size), 1 - options.confidence

@@ -29,7 +29,7 @@ def test_it_speaks_in_words_and_writes_the_record(place, fairbits):
     assert ended.code == 0, ended.err
     assert "guesses the group with a balanced accuracy of at least 0." in ended.out.replace("\n", " ")
     assert "Audited columns: grade, height, job." in ended.out
-    assert "id was left out, identifier" in ended.out
+    assert "id was left out: it looks like an identifier" in ended.out
     assert json.loads((place / "audit.json").read_text())["audits"][0]["rows"] == 400
 
 

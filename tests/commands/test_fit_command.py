@@ -2,6 +2,7 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,8 @@ import pytest
 
 import fairbits
 from fairbits.commands import main
-from fairbits.workflow import fit_task
+from fairbits.workflow import fit_task, rival_models
+from fairbits.workflow.rival_models import uncompared
 
 
 @pytest.fixture
@@ -46,8 +48,9 @@ NAMED = ["--label", "paid", "--sensitive", "sex"]
 
 def test_a_table_becomes_a_folder(table, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "model"
-    assert run(monkeypatch, table, *NAMED, "--max-disparity", 0.9, *BRIEF, "-o", folder) == 0
+    assert run(monkeypatch, table, *NAMED, "--max-disparity", 0.9, *BRIEF, "--compare", "-o", folder) == 0
     out = capsys.readouterr().out
+    assert out.index("- id was left out") < out.index("Certified at")  # you may answer before the training
     for words in ("Certified at 95% confidence", "separated by semicolon", "Read as dates: day", "F ", "test rows"):
         assert words in " ".join(out.split())
     model = fairbits.load(folder / "model")
@@ -55,7 +58,16 @@ def test_a_table_becomes_a_folder(table, tmp_path, monkeypatch, capsys):
     frame = pd.read_csv(table, sep=";", parse_dates=["day"])
     assert set(model.predict(frame[["grade", "height", "day"]])) <= {"yes", "no"}
     record = json.loads((folder / "audit.json").read_text())
-    assert "id was left out, identifier" in " ".join(record["task"]["notes"])
+    assert "id was left out: it looks like an identifier" in " ".join(record["task"]["notes"])
+    rivals = [one for one in record["alternatives"] if one["name"] in ("parity penalty", "exponentiated gradient")]
+    assert [one["value"] for one in rivals] == [0.5, 0.9, 0.45, 0.225]
+    page = (folder / "report.html").read_text()
+    for one in rivals:  # the same rows prove their bounds, and the lottery is scored by what it decides
+        assert one["proved"]["class_total_variation"] >= one["proved"]["shown_class_total_variation"]
+        assert f"{one['value']:g}     {one['scores']['accuracy']:.3f}" in out
+    assert rivals[2]["scores"]["disparity"] == pytest.approx(rivals[2]["scores"]["discrimination"])
+    for text in (out, page.replace("&#39;", "'")):
+        assert "fairlearn's ExponentiatedGradient" in text
     assert (folder / "model_card.md").read_text().startswith("# Model card: Predicting paid; protected: sex")
     assert "model_card.md, report.html" in " ".join(out.split())
     assert "Predicting paid; protected: sex" in (folder / "report.html").read_text(encoding="utf-8")
@@ -174,3 +186,11 @@ def test_a_folder_with_something_in_it_is_left_alone(table, tmp_path, monkeypatc
     assert run(monkeypatch, table, *NAMED, "-o", tmp_path / "m") == 1
     assert "is not empty" in capsys.readouterr().err
     assert [f.name for f in (tmp_path / "m").iterdir()] == ["mine.txt"]
+
+
+def test_what_cannot_be_compared_is_named(monkeypatch):
+    three = SimpleNamespace(y=np.array([0, 1, 2]), label="paid")
+    assert uncompared(three) == ["fairlearn takes two classes, and paid has 3: --compare leaves it out."]
+    assert uncompared(SimpleNamespace(y=np.array([0, 1]), label="paid")) == []
+    monkeypatch.setattr(rival_models, "find_spec", lambda name: None)
+    assert "fairlearn is not installed" in uncompared(three)[0]

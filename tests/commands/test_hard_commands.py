@@ -78,7 +78,7 @@ def test_codes_are_those_of_the_model_whatever_the_order_the_pieces_and_the_file
 
 def test_predictions_are_functions_of_the_code_and_covered(place, fairbits):
     fairbits("transform", "m", "new.csv", "-o", "bits.csv")
-    ended = fairbits("predict", "m", "new.csv", "-o", "p.csv", "--keep", "id")
+    ended = fairbits("predict", "m", "new.csv", "-o", "p.csv", "--keep", "id", "--probabilities")
     assert ended.code == 0, ended.err
     assert "The certificate covers them" in ended.out
     assert "does not cover the columns you kept (id)" in ended.out
@@ -91,6 +91,7 @@ def test_predictions_are_functions_of_the_code_and_covered(place, fairbits):
     assert found.groupby([codes[bit] for bit in BITS]).probability_yes.nunique().max() == 1
     record = json.loads(fairbits("predict", "m", "new.csv", "-o", "q.csv", "--json").out)
     assert record == {"output": "q.csv", "rows": 300, "covered": True, "notes": []}
+    pd.testing.assert_frame_equal(pd.read_csv("q.csv"), found[["prediction"]])  # the class alone, unless you ask
 
 
 def test_labels_are_for_limits_within_them(place, fairbits):
@@ -216,8 +217,8 @@ def test_a_model_that_promises_its_class_writes_nothing_else(tmp_path, monkeypat
     pd.testing.assert_frame_equal(decided, pd.read_csv("predict.csv"))
     people = population(300, 7)
     model = library.load("m/model")
-    rows = people.assign(day=pd.to_datetime(people.day))[["grade", "height", "job", "day"]]
-    assert decided.prediction.tolist() == model.predict(rows).tolist()
+    rows = people.assign(day=pd.to_datetime(people.day))
+    assert decided.prediction.tolist() == model.predict(rows).tolist()  # it ignores the other columns, too
     with pytest.raises(library.InputError, match="about the predicted class alone"):
         model.transform(rows)
     shared = ["--person", "id", "--ledger", "shared.ledger"]

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from paper_records import draw_no_pixels
+from people import population
 
 from fairbits import datasets
 from fairbits.commands import main
@@ -78,10 +79,25 @@ def test_the_same_seed_gives_the_same_scores(finished, tmp_path, monkeypatch):
     assert len(json.loads(output)["scores"]) == 4
 
 
+def test_your_own_table_has_a_path_too(fairbits, tmp_path, monkeypatch):
+    draw_no_pixels(monkeypatch)
+    population(400, 0).to_csv(tmp_path / "t.csv", index=False)
+    asked = ["--label", "paid", "--sensitive", "sex", "--drop", "day", "-o", tmp_path / "out", *SMALL]
+    ended = fairbits("path", tmp_path / "t.csv", *asked)
+    assert ended.code == 0, ended.err
+    said = " ".join(ended.out.split())
+    assert "t.csv: 400 rows; predicting paid; protected: sex (F" in said
+    assert "- id was left out: it looks like an identifier" in said
+    assert "GPA: how much that differs between groups. AUDC: how far the scores of two groups lie apart." in said
+    settings = json.loads((tmp_path / "out" / "settings.json").read_text())
+    assert (settings["label"], settings["sensitive"]) == ("paid", ["sex"])
+    assert len(pd.read_csv(tmp_path / "out" / "scores.csv")) == 4
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("path", "titanic"), "compas"),
+        (("path", "titanic"), "There is no file titanic"),
         (("path", "compas", "--gammas", "1"), "gammas"),
         (("path", "compas", "-o", "/dev/null/run"), "/dev/null/run"),
         (("fly",), "fly"),

@@ -232,7 +232,7 @@ def test_pieces_make_no_difference(place, fairbits, monkeypatch):
 
 def test_predictions_are_those_of_the_code(place, fairbits):
     fairbits("transform", "m", "new.csv", "-o", "bits.csv")
-    assert fairbits("predict", "m", "new.csv", "-o", "p.csv", "--reuse", "--keep", "id").code == 0
+    assert fairbits("predict", "m", "new.csv", "-o", "p.csv", "--reuse", "--keep", "id", "--probabilities").code == 0
     found = pd.read_csv("p.csv")
     assert found.columns.tolist() == ["id", "prediction", "probability_no", "probability_yes"]
     method = library.load("m/model")[-1]

@@ -321,6 +321,16 @@ def test_other_columns_at_transform(change, message):
         encoder.transform(change(pandas_table()))
 
 
+def test_columns_that_fit_did_not_see_are_ignored():
+    table = pandas_table()
+    encoder, wider = TableEncoder().fit(table), table.assign(town="Ghent", older=1)[["town", *COLUMNS, "older"]]
+    for more in (wider, pl.from_pandas(wider)):
+        np.testing.assert_array_equal(encoder.transform(more), encoder.transform(table))
+    nameless = TableEncoder().fit([[1], [2], [4]])
+    with pytest.warns(UserWarning, match="X has feature names"):
+        assert nameless.transform(pd.DataFrame({"a": [1, 2]})).shape == (2, 1)
+
+
 def test_columns_of_another_table_and_dropped_ones_are_fields_of_the_error():
     encoder = TableEncoder().fit(pandas_table())
     with pytest.raises(ColumnsMismatchError) as caught:

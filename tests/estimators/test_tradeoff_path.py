@@ -1,12 +1,17 @@
 """A frontier in one call."""
 
+import json
+
 import battery
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
-from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TradeoffPath, VanillaClassifier
+from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TableEncoder, TradeoffPath, VanillaClassifier
 from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
+from fairbits.estimators.path_chart import path_chart
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +68,43 @@ def test_frames_are_taken_as_they_are(table):
     assert list(path.estimators_[0].feature_names_in_) == ["a", "b", "c"]
 
 
-def test_progress_runs_from_nothing_to_everything(table):
+def test_a_pipeline_encodes_every_fold_by_its_own_rows(table):
+    X, y, s = table
+    frame = pd.DataFrame(X, columns=list("abc")).assign(job=np.where(y > 0, "cook", "nurse"))
+    pipeline = make_pipeline(TableEncoder(), quick())
+    path = TradeoffPath(pipeline, [0.0, 0.3], cv=2, random_state=4).fit(frame, y, sensitive_features=s)
+    codes = (s == "m").astype(int)[:, None]
+    train, test = stratified_folds(y, codes, 2, 4)[0]
+    alone = clone(pipeline).set_params(binarybernoulliclassifier__gamma=0.3)
+    alone.fit(frame.iloc[train], y[train], binarybernoulliclassifier__sensitive_features=s[train])
+    expected = held_out_scores(alone[-1], alone[0].transform(frame.iloc[test]), y[test], codes[test])
+    found = path.scores_.query("gamma == 0.3 and fold == 0").iloc[0]
+    assert found.auc == pytest.approx(expected["auc"], abs=1e-4)
+    assert found.information == pytest.approx(expected["information"], abs=1e-4)
+    assert [(len(model), model[-1].gamma) for model in path.estimators_] == [(2, 0.0), (2, 0.3)]
+    assert path.estimators_[0].predict(frame).shape == (900,)
+    np.testing.assert_allclose(path.estimators_[0][0].features_[0].center, frame.a.mean())  # of all rows
+
+
+def test_a_plot_has_every_fold_and_says_which_side_is_fairer(table):
+    X, y, s = table
+    scores = TradeoffPath(quick(), [0.0, 0.3], cv=2).fit(X, y, sensitive_features=s)
+    chart = scores.plot().to_dict()
+    text = json.dumps(chart)
+    for words in ("(\\u2190 fairer)", "one fold", "mean of the folds", "as good as the best mean", "gamma"):
+        assert words in text
+    assert chart["title"]["text"] == "BinaryBernoulliClassifier"
+    drawn = [row for rows in chart["datasets"].values() for row in rows if row.get("what") == "one fold"]
+    assert sorted({row["gpa"] for row in drawn}) == sorted(scores.scores_.one_draw_gpa)
+    hard = path_chart(scores.scores_.drop(columns=["one_draw_auc", "information"]), "no code")  # of a rival
+    assert len(hard.to_dict()["hconcat"]) == 1
+
+
+@pytest.mark.parametrize("estimator", [quick(), make_pipeline(TableEncoder(), quick())], ids=["method", "pipeline"])
+def test_progress_runs_from_nothing_to_everything(table, estimator):
     X, y, s = table
     seen = []
-    path = TradeoffPath(quick(), [0.1, 0.9], cv=2, on_epoch=lambda done, most: seen.append(done / most))
+    path = TradeoffPath(estimator, [0.1, 0.9], cv=2, on_epoch=lambda done, most: seen.append(done / most))
     path.fit(X, y, sensitive_features=s)
     assert seen == sorted(seen)
     assert seen[-1] == 1

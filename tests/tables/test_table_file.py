@@ -154,7 +154,7 @@ BAD = {
     "PDF": (b"%PDF-1.7 ...", "t.csv", "is a PDF"),
     "unclosed quote": (b'a,b\n"1,2\n3,4\n', "t.csv", "a quote that is never closed"),
     "not Parquet": (b"a,b\n1,2\n", "t.parquet", "not a readable Parquet"),
-    "another ending": (b"a,b\n1,2\n", "t.xlsx", "does not end in any of .csv"),
+    "another ending": (b"a,b\n1,2\n", "t.docx", "does not end in any of .csv"),
     "not gzip": (b"a,b\n1,2\n", "t.csv.gz", "is not compressed"),
 }
 

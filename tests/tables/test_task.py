@@ -171,7 +171,7 @@ def test_columns_that_number_or_name_the_rows_are_left_out():
     named = [f"person {i}" for i in range(400)]
     task = make_task(table(id=np.random.default_rng(0).permutation(400), name=named), "approved", ["sex"])
     assert list(task.X.columns) == ["income", "job", "age"]
-    assert sorted(note.split(",")[0] for note in task.notes) == ["id was left out", "name was left out"]
+    assert sorted(note.split(":")[0] for note in task.notes) == ["id was left out", "name was left out"]
     with pytest.raises(ValueError, match="Nothing is left to predict from"):
         make_task(table(id=np.arange(400)), "approved", ["sex"], drop=["income", "job", "age"])
 
