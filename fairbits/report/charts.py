@@ -69,8 +69,11 @@ def _tooltip(*fields: Field) -> list[alt.Tooltip]:
 
 
 def _specification(height: int, *layers: Any) -> Spec:
-    """Return layers as Vega-Lite that fills the width of its place and takes the colours of the page."""
-    return alt.layer(*layers).properties(**LOOK, height=height).to_dict(format="vega-lite")
+    """Return layers as Vega-Lite that fills the width of its place and takes the colours of the page.
+
+    Checking it against the schema takes longer than all the rest; a test does it.
+    """
+    return alt.layer(*layers).to_dict(validate=False) | LOOK | {"height": height}
 
 
 def tradeoff_marks(
@@ -92,22 +95,23 @@ def tradeoff_marks(
     colour, shape = _by_key("kind", tuple(kinds))
     base, tips = _drawn(points).encode(x=x, y=y, color=colour), _tooltip(*fields)
     lines = base.encode(opacity=alt.when("datum.faint").then(alt.value(0.3)).otherwise(alt.value(1)))
-    chosen = base.transform_filter("datum.chosen").encode(color=alt.value(TEXT))
+    proved = lines.transform_filter("isValid(datum.shown)")
+    chosen = base.transform_filter("datum.chosen").encode(alt.ColorValue(TEXT))
     dashes = [int(length) for length in line.dash.split()]
     best = _drawn(front).mark_line(strokeWidth=2, color=line.colour, strokeDash=dashes, clip=True)
     layers = [
-        best.encode(x="bound:Q", y="accuracy:Q", order="bound:Q"),
-        lines.transform_filter("isValid(datum.shown)").mark_rule(strokeWidth=2).encode(x="shown:Q", x2="bound:Q"),
-        lines.transform_filter("isValid(datum.low)").mark_rule().encode(y="low:Q", y2="high:Q"),
+        best.encode(alt.X("bound:Q"), alt.Y("accuracy:Q"), alt.Order("bound:Q")),
+        proved.mark_rule(strokeWidth=2).encode(alt.X("shown:Q"), alt.X2("bound:Q")),
+        lines.transform_filter("isValid(datum.low)").mark_rule().encode(alt.Y("low:Q"), alt.Y2("high:Q")),
         base.mark_point(filled=True, size=70, opacity=1).encode(shape, tooltip=tips),
         chosen.mark_point(size=260, strokeWidth=2.5, opacity=1).encode(tooltip=tips),
         chosen.mark_text(align="right", dx=-12, dy=-16, fontWeight="bold", text="this model"),
     ]
     if limit:
-        at = _drawn([{"bound": limit}]).encode(x="bound:Q")
+        at = _drawn([{"bound": limit}]).encode(alt.X("bound:Q"))
         layers.append(at.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, color=TEXT))
         words = at.mark_text(align="left", dx=5, baseline="top", fontWeight="bold", text=f"limit {limit:g}")
-        layers.append(words.encode(y=alt.value(2)))
+        layers.append(words.encode(alt.YValue(2)))
     return _specification(380, *layers)
 
 
@@ -130,11 +134,11 @@ def attack_intervals(rows: list[Row]) -> Spec:
     across: dict[str, Any] = {"thickness": 2, "size": ROW}
     return _specification(
         ROW * len(rows),
-        every.mark_tick(**across, color=TEXT, opacity=0.5).encode(x="chance:Q"),
-        every.transform_filter("isValid(datum.most)").mark_tick(**across, color=ORANGE).encode(x="most:Q"),
-        probes.mark_rule(strokeWidth=3).encode(x="low:Q", x2="high:Q"),
+        every.mark_tick(**across, color=TEXT, opacity=0.5).encode(alt.X("chance:Q")),
+        every.transform_filter("isValid(datum.most)").mark_tick(**across, color=ORANGE).encode(alt.X("most:Q")),
+        probes.mark_rule(strokeWidth=3).encode(alt.X("low:Q"), alt.X2("high:Q")),
         probes.mark_point(filled=True, size=70, opacity=1).encode(x=x),
-        proved.mark_text(align="left", dx=12, fontWeight="bold").encode(text="shown:N"),
+        proved.mark_text(align="left", dx=12, fontWeight="bold").encode(alt.Text("shown:N")),
         proved.mark_point(filled=True, size=100, opacity=1, color=ORANGE).encode(
             shape=alt.Shape("side:N", scale=shapes, legend=None)
         ),
@@ -192,7 +196,7 @@ def learning_lines(rows: list[Row], axis: str, keys: tuple[Key, ...], best: int 
         tooltip=_tooltip(("epoch", "epoch", "d"), ("rows", "rows", ""), ("value", axis, ".4f")),
     )
     kept = [] if best is None else [_drawn([{"epoch": best + 1}]).mark_rule(color=TEXT, strokeDash=[4, 3])]
-    return _specification(240, *(rule.encode(x="epoch:Q") for rule in kept), lines)
+    return _specification(240, *(rule.encode(alt.X("epoch:Q")) for rule in kept), lines)
 
 
 def frontier_chart(scores: pd.DataFrame, title: str) -> alt.HConcatChart:
