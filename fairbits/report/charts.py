@@ -13,6 +13,7 @@ from typing import Any
 
 import altair as alt
 import pandas as pd
+import vl_convert
 
 from fairbits.report.page import Key
 from fairbits.storage import replace_file
@@ -250,22 +251,19 @@ def bounds_chart(history: pd.DataFrame, limit: float, title: str) -> alt.TopLeve
     return alt.layer(rule, lines).properties(width=480, height=280, title=title)
 
 
-def save_picture(chart: alt.TopLevelMixin, file: Path) -> Path:
-    """Write a chart as PNG or SVG, by the ending of the file; the same chart gives the same bytes."""
-    if file.suffix.lower() == ".png":
-        image = io.BytesIO()
-        chart.save(image, format="png", scale_factor=2)
-        replace_file(file, image.getvalue())
-    else:
-        text = io.StringIO()
-        chart.save(text, format="svg")
-        replace_file(file, _renumbered(text.getvalue()))
-    return file
+def save_picture(chart: alt.TopLevelMixin, *files: Path) -> list[Path]:
+    """Write a chart as PNG or SVG, by the endings of the files; the same chart gives the same bytes."""
+    text = io.StringIO()
+    chart.save(text, format="svg")
+    svg = _renumbered(text.getvalue())
+    for file in files:
+        replace_file(file, vl_convert.svg_to_png(svg, scale=2) if file.suffix.lower() == ".png" else svg)
+    return [*files]
 
 
 def save_chart(chart: alt.TopLevelMixin, folder: Path, name: str) -> list[Path]:
     """Write a chart as PNG and SVG and return the files."""
-    return [save_picture(chart, folder / f"{name}.{ending}") for ending in ("png", "svg")]
+    return save_picture(chart, *(folder / f"{name}.{ending}" for ending in ("png", "svg")))
 
 
 def _renumbered(svg: str) -> str:
