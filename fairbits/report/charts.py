@@ -217,10 +217,15 @@ def frontier_chart(scores: pd.DataFrame, title: str) -> alt.HConcatChart:
     leakage = alt.Y("information:Q", title="I(T;S), bits", scale=alt.Scale(zero=True))
     folds = alt.Chart(scores).mark_circle(size=25, opacity=0.45)
     folds = folds.encode(color=gamma, tooltip=["gamma", "fold", "auc", "gpa", "information"])
-    joined = alt.Chart(means).mark_line(color="#888").encode(order="gamma:Q")
-    dots = alt.Chart(means).mark_circle(size=90, opacity=1).encode(x="fair:Q", y="auc:Q", color=gamma)
-    left = (folds.encode(x=fairness, y=accuracy), joined.encode(x="fair:Q", y="auc:Q"), dots, equal_tradeoffs(means))
-    right = (folds.encode(x=weight, y=leakage), joined.encode(x="gamma:Q", y="information:Q"))
+    joined = alt.Chart(means).mark_line(color="#888").encode(alt.Order("gamma:Q"))
+    dots = alt.Chart(means).mark_circle(size=90, opacity=1).encode(alt.X("fair:Q"), alt.Y("auc:Q"), gamma)
+    left = (
+        folds.encode(x=fairness, y=accuracy),
+        joined.encode(alt.X("fair:Q"), alt.Y("auc:Q")),
+        dots,
+        equal_tradeoffs(means),
+    )
+    right = (folds.encode(x=weight, y=leakage), joined.encode(alt.X("gamma:Q"), alt.Y("information:Q")))
     return alt.hconcat(
         alt.layer(*left).properties(width=380, height=300, title="Predictions from one draw of the code"),
         alt.layer(*right).properties(width=300, height=300, title="Leakage of one draw of the code"),
@@ -231,7 +236,7 @@ def equal_tradeoffs(means: pd.DataFrame, between: tuple[float, float] | None = N
     """Draw the line of slope -1 through the mean closest to (1, 1) in the L1 distance, from one `fair` to another."""
     line = pd.DataFrame({"fair": between or (means.fair.min(), means.fair.max())})
     line["auc"] = (means.auc + means.fair).max() - line.fair
-    return alt.Chart(line).mark_line(strokeDash=[2, 4], color="#444", clip=True).encode(x="fair:Q", y="auc:Q")
+    return alt.Chart(line).mark_line(strokeDash=[2, 4], color="#444", clip=True).encode(alt.X("fair:Q"), alt.Y("auc:Q"))
 
 
 def bounds_chart(history: pd.DataFrame, limit: float, title: str) -> alt.TopLevelMixin:
@@ -240,7 +245,7 @@ def bounds_chart(history: pd.DataFrame, limit: float, title: str) -> alt.TopLeve
     rows = history.rename(columns={"at_most": "at most", "at_least": "at least"}).to_dict("records")
     lines = _drawn(rows).transform_fold([key.label for key in keys], as_=["bound", "value"])
     lines = lines.mark_line(interpolate="step-after", strokeWidth=2, point=alt.OverlayMarkDef(size=22, filled=True))
-    rule = _drawn([{"value": limit}]).mark_rule(strokeDash=[5, 4]).encode(y="value:Q")
+    rule = _drawn([{"value": limit}]).mark_rule(strokeDash=[5, 4]).encode(alt.Y("value:Q"))
     colour, dashes = _by_key("bound", keys)
     lines = lines.encode(
         colour.legend(title="disparity"),
