@@ -240,7 +240,8 @@ def release_in_turns(folder, number):
             with Ledger(folder / "shared.ledger", ["id"]) as ledger:
                 released = release_pieces(Coin(), [(people.to_numpy(), people)], ledger, Release(), repeated, 1)
         except InputError as refused:
-            assert any(words in str(refused) for words in ("already ha", "Another program has just started"))
+            if not any(words in str(refused) for words in ("already ha", "Another program has just started")):
+                raise
         else:
             for person, code in zip(people.id.tolist(), released.codes.tolist(), strict=True):
                 got.setdefault(str(person), []).append(code)
