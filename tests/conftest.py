@@ -1,20 +1,15 @@
-"""One thread: the problems are too small for more. Audits, commands and reports train for a moment only."""
+"""One thread: the problems are too small for more. Audits, commands and reports train for a moment only.
+
+The process that hands tests to workers loads this file, too, so whatever is heavy is imported where it is used.
+"""
 
 import functools
 import os
 from pathlib import Path
 
 import pytest
-import torch
-from battery import train_briefly
-from sklearn.ensemble import HistGradientBoostingClassifier
-from threadpoolctl import threadpool_limits
 
-from fairbits.auditing import probes
-
-torch.set_num_threads(1)
-threadpool_limits(1)  # of boosted trees and of linear algebra
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # also of the processes that tests start
 
 # Models trained for a fraction of a second may be poor; test_concerns.py alone looks at what they warn of.
 POOR = ("CollapsedCodeWarning", "VanishedClassWarning", "SaturatedPenaltyWarning")
@@ -22,9 +17,23 @@ QUIET = {"estimators": POOR, "rivals": POOR, "modelfile": (*POOR, "MissingSensit
 BRIEF = {"auditing", "commands", "report", "workflow"}  # what they do with a model does not depend on its quality
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread():
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    torch.set_num_threads(1)
+    threadpool_limits(1)  # of boosted trees and of linear algebra
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _brief_training(request):
     """Train for a moment; probes are of few trees, too, outside of their own tests."""
+    from battery import train_briefly
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    from fairbits.auditing import probes
+
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name in BRIEF:
             train_briefly(patch)

@@ -5,6 +5,7 @@ information. Upper bounds are what the rows themselves show, plus how far it may
 """
 
 import math
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple, Self
 
@@ -153,6 +154,7 @@ def _bernstein(estimate: float, prior: np.ndarray, rows: np.ndarray, delta: floa
     return start + k + math.sqrt(2 * start * k + k * k + q * q)
 
 
+@lru_cache(4096)
 def variance_constant(smallest: float) -> float:
     """Return sup over 0 < rho <= 1/smallest of rho ln^2 rho / (rho ln rho - rho + 1).
 

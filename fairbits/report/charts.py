@@ -13,6 +13,7 @@ from typing import Any
 
 import altair as alt
 import pandas as pd
+import vl_convert
 
 from fairbits.report.page import Key
 from fairbits.storage import replace_file
@@ -69,8 +70,11 @@ def _tooltip(*fields: Field) -> list[alt.Tooltip]:
 
 
 def _specification(height: int, *layers: Any) -> Spec:
-    """Return layers as Vega-Lite that fills the width of its place and takes the colours of the page."""
-    return alt.layer(*layers).properties(**LOOK, height=height).to_dict(format="vega-lite")
+    """Return layers as Vega-Lite that fills the width of its place and takes the colours of the page.
+
+    Checking it against the schema takes longer than all the rest; a test does it.
+    """
+    return alt.layer(*layers).to_dict(validate=False) | LOOK | {"height": height}
 
 
 def tradeoff_marks(
@@ -92,22 +96,23 @@ def tradeoff_marks(
     colour, shape = _by_key("kind", tuple(kinds))
     base, tips = _drawn(points).encode(x=x, y=y, color=colour), _tooltip(*fields)
     lines = base.encode(opacity=alt.when("datum.faint").then(alt.value(0.3)).otherwise(alt.value(1)))
-    chosen = base.transform_filter("datum.chosen").encode(color=alt.value(TEXT))
+    proved = lines.transform_filter("isValid(datum.shown)")
+    chosen = base.transform_filter("datum.chosen").encode(alt.ColorValue(TEXT))
     dashes = [int(length) for length in line.dash.split()]
     best = _drawn(front).mark_line(strokeWidth=2, color=line.colour, strokeDash=dashes, clip=True)
     layers = [
-        best.encode(x="bound:Q", y="accuracy:Q", order="bound:Q"),
-        lines.transform_filter("isValid(datum.shown)").mark_rule(strokeWidth=2).encode(x="shown:Q", x2="bound:Q"),
-        lines.transform_filter("isValid(datum.low)").mark_rule().encode(y="low:Q", y2="high:Q"),
+        best.encode(alt.X("bound:Q"), alt.Y("accuracy:Q"), alt.Order("bound:Q")),
+        proved.mark_rule(strokeWidth=2).encode(alt.X("shown:Q"), alt.X2("bound:Q")),
+        lines.transform_filter("isValid(datum.low)").mark_rule().encode(alt.Y("low:Q"), alt.Y2("high:Q")),
         base.mark_point(filled=True, size=70, opacity=1).encode(shape, tooltip=tips),
         chosen.mark_point(size=260, strokeWidth=2.5, opacity=1).encode(tooltip=tips),
         chosen.mark_text(align="right", dx=-12, dy=-16, fontWeight="bold", text="this model"),
     ]
     if limit:
-        at = _drawn([{"bound": limit}]).encode(x="bound:Q")
+        at = _drawn([{"bound": limit}]).encode(alt.X("bound:Q"))
         layers.append(at.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, color=TEXT))
         words = at.mark_text(align="left", dx=5, baseline="top", fontWeight="bold", text=f"limit {limit:g}")
-        layers.append(words.encode(y=alt.value(2)))
+        layers.append(words.encode(alt.YValue(2)))
     return _specification(380, *layers)
 
 
@@ -130,11 +135,11 @@ def attack_intervals(rows: list[Row]) -> Spec:
     across: dict[str, Any] = {"thickness": 2, "size": ROW}
     return _specification(
         ROW * len(rows),
-        every.mark_tick(**across, color=TEXT, opacity=0.5).encode(x="chance:Q"),
-        every.transform_filter("isValid(datum.most)").mark_tick(**across, color=ORANGE).encode(x="most:Q"),
-        probes.mark_rule(strokeWidth=3).encode(x="low:Q", x2="high:Q"),
+        every.mark_tick(**across, color=TEXT, opacity=0.5).encode(alt.X("chance:Q")),
+        every.transform_filter("isValid(datum.most)").mark_tick(**across, color=ORANGE).encode(alt.X("most:Q")),
+        probes.mark_rule(strokeWidth=3).encode(alt.X("low:Q"), alt.X2("high:Q")),
         probes.mark_point(filled=True, size=70, opacity=1).encode(x=x),
-        proved.mark_text(align="left", dx=12, fontWeight="bold").encode(text="shown:N"),
+        proved.mark_text(align="left", dx=12, fontWeight="bold").encode(alt.Text("shown:N")),
         proved.mark_point(filled=True, size=100, opacity=1, color=ORANGE).encode(
             shape=alt.Shape("side:N", scale=shapes, legend=None)
         ),
@@ -192,14 +197,14 @@ def learning_lines(rows: list[Row], axis: str, keys: tuple[Key, ...], best: int 
         tooltip=_tooltip(("epoch", "epoch", "d"), ("rows", "rows", ""), ("value", axis, ".4f")),
     )
     kept = [] if best is None else [_drawn([{"epoch": best + 1}]).mark_rule(color=TEXT, strokeDash=[4, 3])]
-    return _specification(240, *(rule.encode(x="epoch:Q") for rule in kept), lines)
+    return _specification(240, *(rule.encode(alt.X("epoch:Q")) for rule in kept), lines)
 
 
 def equal_tradeoffs(means: pd.DataFrame, between: tuple[float, float] | None = None) -> alt.Chart:
     """Draw the line of slope -1 through the mean closest to (1, 1) in the L1 distance, from one `fair` to another."""
     line = pd.DataFrame({"fair": between or (means.fair.min(), means.fair.max())})
     line["auc"] = (means.auc + means.fair).max() - line.fair
-    return alt.Chart(line).mark_line(strokeDash=[2, 4], color="#444", clip=True).encode(x="fair:Q", y="auc:Q")
+    return alt.Chart(line).mark_line(strokeDash=[2, 4], color="#444", clip=True).encode(alt.X("fair:Q"), alt.Y("auc:Q"))
 
 
 def bounds_chart(history: pd.DataFrame, limit: float, title: str) -> alt.TopLevelMixin:
@@ -208,7 +213,7 @@ def bounds_chart(history: pd.DataFrame, limit: float, title: str) -> alt.TopLeve
     rows = history.rename(columns={"at_most": "at most", "at_least": "at least"}).to_dict("records")
     lines = _drawn(rows).transform_fold([key.label for key in keys], as_=["bound", "value"])
     lines = lines.mark_line(interpolate="step-after", strokeWidth=2, point=alt.OverlayMarkDef(size=22, filled=True))
-    rule = _drawn([{"value": limit}]).mark_rule(strokeDash=[5, 4]).encode(y="value:Q")
+    rule = _drawn([{"value": limit}]).mark_rule(strokeDash=[5, 4]).encode(alt.Y("value:Q"))
     colour, dashes = _by_key("bound", keys)
     lines = lines.encode(
         colour.legend(title="disparity"),
@@ -219,22 +224,19 @@ def bounds_chart(history: pd.DataFrame, limit: float, title: str) -> alt.TopLeve
     return alt.layer(rule, lines).properties(width=480, height=280, title=title)
 
 
-def save_picture(chart: alt.TopLevelMixin, file: Path) -> Path:
-    """Write a chart as PNG or SVG, by the ending of the file; the same chart gives the same bytes."""
-    if file.suffix.lower() == ".png":
-        image = io.BytesIO()
-        chart.save(image, format="png", scale_factor=2)
-        replace_file(file, image.getvalue())
-    else:
-        text = io.StringIO()
-        chart.save(text, format="svg")
-        replace_file(file, _renumbered(text.getvalue()))
-    return file
+def save_picture(chart: alt.TopLevelMixin, *files: Path) -> list[Path]:
+    """Write a chart as PNG or SVG, by the endings of the files; the same chart gives the same bytes."""
+    text = io.StringIO()
+    chart.save(text, format="svg")
+    svg = _renumbered(text.getvalue())
+    for file in files:
+        replace_file(file, vl_convert.svg_to_png(svg, scale=2) if file.suffix.lower() == ".png" else svg)
+    return [*files]
 
 
 def save_chart(chart: alt.TopLevelMixin, folder: Path, name: str) -> list[Path]:
     """Write a chart as PNG and SVG and return the files."""
-    return [save_picture(chart, folder / f"{name}.{ending}") for ending in ("png", "svg")]
+    return save_picture(chart, *(folder / f"{name}.{ending}" for ending in ("png", "svg")))
 
 
 def _renumbered(svg: str) -> str:

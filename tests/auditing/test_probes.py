@@ -113,8 +113,8 @@ def test_the_balanced_accuracy_interval_covers_the_truth(rates):
 
 def test_what_is_proved_exceeds_the_truth_in_at_most_five_percent():
     # With one bit there is one rule better than guessing, so a probe that finds it reaches exactly the best accuracy.
-    proved, reached = np.empty((2, 150))
-    for seed in range(150):
+    proved, reached = np.empty((2, 100))
+    for seed in range(100):
         data = make_shifted_bits(400, delta=0.5, n_bits=1, prior=[0.7, 0.3], random_state=seed)
         (found,) = run_probes(data.X[:, :1], data.groups, **NAMES, models=["logistic"], n_permutations=1)
         proved[seed], reached[seed] = found.proved_balanced_accuracy, found.balanced_accuracy

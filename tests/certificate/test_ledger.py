@@ -7,15 +7,16 @@ import sqlite3
 import subprocess
 import sys
 import time
+import traceback
 from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits.certificate import Ledger, LostLedgerError, OtherPeopleError
+from fairbits.certificate import Ledger, LostLedgerError, OtherPeopleError, Release
 from fairbits.certificate.ledger import LEDGER_NAME as NAME
-from fairbits.certificate.releasing import repeats_apart
+from fairbits.certificate.releasing import release_pieces, repeats_apart
 from fairbits.errors import InputError
 
 NAMES = [f"person {i}".encode() for i in range(50)]
@@ -28,14 +29,17 @@ def enter(folder, names, seed, **release):
     return codes
 
 
-def draws(folder, names):
+def entries(folder, names):
     with Ledger(folder / NAME) as ledger, ledger.locked():
-        return ledger.find(ledger.number(names))["draws"].tolist()
+        return ledger.find(ledger.number(names))
+
+
+def draws(folder, names):
+    return entries(folder, names)["draws"].tolist()
 
 
 def codes(folder, names):
-    with Ledger(folder / NAME) as ledger, ledger.locked():
-        return ledger.find(ledger.number(names))["code"]
+    return entries(folder, names)["code"]
 
 
 def test_what_is_entered_is_known_in_the_next_run(tmp_path):
@@ -91,7 +95,8 @@ def test_what_was_entered_survives_kill_9_at_any_moment(tmp_path):
         os.waitpid(child, 0)
         with os.fdopen(reading, "rb") as reports:
             reported = done + seen + len(reports.read())
-        found = [draws(tmp_path, [b"%d %d" % (batch, i) for i in range(200)]) for batch in range(reported + 2)]
+        names = [b"%d %d" % (batch, i) for batch in range(reported + 2) for i in range(200)]
+        found = np.reshape(draws(tmp_path, names), (-1, 200)).tolist()
         assert all(batch == [1] * 200 for batch in found[:reported])
         assert found[reported] in ([0] * 200, [1] * 200)  # a batch as a whole, or nothing of it
         assert found[reported + 1] == [0] * 200
@@ -136,11 +141,11 @@ def test_damage_is_never_taken_for_an_empty_ledger(tmp_path, step):
         damaged[place] ^= 0x11
         (tmp_path / NAME).write_bytes(damaged)
         try:
-            found = draws(tmp_path, NAMES[:5]), codes(tmp_path, NAMES[:5]).tolist()
+            found = entries(tmp_path, NAMES[:5])
         except ValueError as error:
             sentences.append(str(error))
         else:
-            assert found == ([1] * 5, expected.tolist())
+            assert (found["draws"].tolist(), found["code"].tolist()) == ([1] * 5, expected.tolist())
     assert len(sentences) > 50
     assert all("is damaged, or not a ledger" in text or "cannot be written" in text for text in sentences)
     (tmp_path / NAME).write_bytes(whole)
@@ -212,45 +217,53 @@ def test_opening_a_ledger_twice_does_not_let_another_program_in(tmp_path):
         assert "database is locked" in ended.stderr
 
 
-RELEASE = """
-import json, sys, time
-from pathlib import Path
-import numpy as np, pandas as pd
-from fairbits.certificate import Ledger, Release
-from fairbits.certificate.releasing import release_pieces
-from fairbits.errors import InputError
-
 class Coin:
+    """A code of twelve fair bits."""
+
     code_size, fingerprint = 12, "a coin"
+
     def code_probabilities(self, rows):
         return np.full((len(rows), 12), 0.5)
 
-folder, number = Path(sys.argv[1]), int(sys.argv[2])
-rng, got = np.random.default_rng(number), {}
-(folder / f"ready{number}").touch()
-while not all((folder / f"ready{other}").exists() for other in range(2)):
-    time.sleep(0.001)
-for turn in range(30):
-    repeated = ("refuse", "reuse")[turn % 2]  # of people below 50, and above
-    people = pd.DataFrame({"id": rng.choice(50, 7, replace=False) + turn % 2 * 50})
-    try:
-        with Ledger(folder / "shared.ledger", ["id"]) as ledger:
-            released = release_pieces(Coin(), [(people.to_numpy(), people)], ledger, Release(), repeated, 1)
-    except InputError as refused:
-        assert any(words in str(refused) for words in ("already ha", "Another program has just started"))
-    else:
-        for person, code in zip(people.id.tolist(), released.codes.tolist()):
-            got.setdefault(str(person), []).append(code)
-print(json.dumps(got))
-"""
+
+def release_in_turns(folder, number):
+    """Release codes of people below 50, and above, together with another process; return what each person got."""
+    rng, got, until = np.random.default_rng(number), {}, time.monotonic() + 60
+    (folder / f"ready{number}").touch()
+    while not all((folder / f"ready{other}").exists() for other in range(2)):
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    for turn in range(30):
+        repeated = ("refuse", "reuse")[turn % 2]
+        people = pd.DataFrame({"id": rng.choice(50, 7, replace=False) + turn % 2 * 50})
+        try:
+            with Ledger(folder / "shared.ledger", ["id"]) as ledger:
+                released = release_pieces(Coin(), [(people.to_numpy(), people)], ledger, Release(), repeated, 1)
+        except InputError as refused:
+            if not any(words in str(refused) for words in ("already ha", "Another program has just started")):
+                raise
+        else:
+            for person, code in zip(people.id.tolist(), released.codes.tolist(), strict=True):
+                got.setdefault(str(person), []).append(code)
+    return got
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_nobody_gets_two_codes_from_two_programs_at_once(tmp_path):
-    """Two processes of their own release overlapping people at the same time: each is refused, or gets its one code."""
-    command = [sys.executable, "-c", RELEASE, tmp_path]
-    both = [subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, text=True) for number in range(2)]
-    found = [json.loads(process.communicate(timeout=120)[0]) for process in both]
-    assert [process.returncode for process in both] == [0, 0]
+    """Two processes release overlapping people at the same time: each is refused, or gets its one code."""
+    children = []
+    for number in range(2):
+        children.append(os.fork())
+        if children[-1] == 0:
+            try:
+                (tmp_path / f"got{number}.json").write_text(json.dumps(release_in_turns(tmp_path, number)))
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+    found = [json.loads((tmp_path / f"got{number}.json").read_text()) for number in range(2)]
     assert all(found)
     everybody = {person: [code for own in found for code in own.get(person, [])] for person in {*found[0], *found[1]}}
     assert all(len(codes) == 1 for person, codes in everybody.items() if int(person) < 50)
@@ -258,8 +271,8 @@ def test_nobody_gets_two_codes_from_two_programs_at_once(tmp_path):
     assert len(reused) == 50
     assert all(code == codes[0] for codes in reused for code in codes)
     with Ledger(tmp_path / "shared.ledger", ["id"]) as ledger, ledger.locked():
-        entries = ledger.find(ledger.number([person.encode() for person in everybody]))
-    assert (entries["draws"] == 1).all()
+        known = ledger.find(ledger.number([person.encode() for person in everybody]))
+    assert (known["draws"] == 1).all()
 
 
 def test_a_ledger_that_is_lost_or_older_than_its_receipt_is_noticed(tmp_path):

@@ -1,15 +1,25 @@
 """Small models in folders, and the command line as a function."""
 
+import functools
 import sys
 from collections import namedtuple
 
 import pytest
+import typer.main
 from battery import train_briefly
 from people import population
 
 from fairbits.commands import main
 
 Ended = namedtuple("Ended", ["code", "out", "err"])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_tree_of_commands():
+    """Let typer read the signatures of the commands once: it would at every call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """`fairbits fit`, from a file to a folder, and a sentence where it cannot."""
 
+import contextlib
+import io
 import json
 import sys
 from types import SimpleNamespace
@@ -10,12 +12,14 @@ import pytest
 
 import fairbits
 from fairbits.commands import main
+from fairbits.errors import InputError
 from fairbits.workflow import fit_task, rival_models
+from fairbits.workflow.fit_records import attempt_number
 from fairbits.workflow.rival_models import uncompared
 
 
-@pytest.fixture
-def table(tmp_path):
+def pay(folder):
+    """Write a table in a folder and return the file."""
     rng = np.random.default_rng(0)
     n = 600
     sex = rng.choice(["F", "M"], n)
@@ -29,8 +33,13 @@ def table(tmp_path):
         }
     )
     frame["paid"] = np.where(frame.grade + rng.normal(size=n) > 0, "yes", "no")
-    frame.to_csv(tmp_path / "pay.csv", sep=";", index=False)
-    return tmp_path / "pay.csv"
+    frame.to_csv(folder / "pay.csv", sep=";", index=False)
+    return folder / "pay.csv"
+
+
+@pytest.fixture
+def table(tmp_path):
+    return pay(tmp_path)
 
 
 def run(monkeypatch, *arguments):
@@ -44,47 +53,59 @@ def run(monkeypatch, *arguments):
 
 BRIEF = ["--epochs", 2, "--code-size", 3, "--seed", 0]
 NAMED = ["--label", "paid", "--sensitive", "sex"]
+FILED = ["--owner", "Ann", "--purpose", "a test", "--approved-by", "Bo", "--favourable", "no"]
 
 
-def test_a_table_becomes_a_folder(table, tmp_path, monkeypatch, capsys):
-    folder = tmp_path / "model"
-    assert run(monkeypatch, table, *NAMED, "--max-disparity", 0.9, *BRIEF, "--compare", "-o", folder) == 0
-    out = capsys.readouterr().out
-    assert out.index("- id was left out") < out.index("Certified at")  # you may answer before the training
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """Return a folder with a table and a model in a, and what its fit printed."""
+    home, printed = tmp_path_factory.mktemp("first"), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        assert run(patch, pay(home), *NAMED, "--max-disparity", 0.9, *BRIEF, *FILED, "--compare", "-o", home / "a") == 0
+    return home, " ".join(printed.getvalue().split())
+
+
+def record_of(folder):
+    return json.loads((folder / "audit.json").read_text())
+
+
+def test_a_table_becomes_a_folder(first):
+    folder, printed = first[0] / "a", first[1]
+    assert printed.index("- id was left out") < printed.index("Certified at")  # you may answer before the training
     for words in ("Certified at 95% confidence", "separated by semicolon", "Read as dates: day", "F ", "test rows"):
-        assert words in " ".join(out.split())
+        assert words in printed
     model = fairbits.load(folder / "model")
     assert model.random_state is None if hasattr(model, "random_state") else model[-1].random_state is None
-    frame = pd.read_csv(table, sep=";", parse_dates=["day"])
+    frame = pd.read_csv(first[0] / "pay.csv", sep=";", parse_dates=["day"])
     assert set(model.predict(frame[["grade", "height", "day"]])) <= {"yes", "no"}
-    record = json.loads((folder / "audit.json").read_text())
+    record = record_of(folder)
     assert "id was left out: it looks like an identifier" in " ".join(record["task"]["notes"])
     rivals = [one for one in record["alternatives"] if one["name"] in ("parity penalty", "exponentiated gradient")]
     assert [one["value"] for one in rivals] == [0.5, 0.9, 0.45, 0.225]
     page = (folder / "report.html").read_text()
     for one in rivals:  # the same rows prove their bounds, and the lottery is scored by what it decides
         assert one["proved"]["class_total_variation"] >= one["proved"]["shown_class_total_variation"]
-        assert f"{one['value']:g}     {one['scores']['accuracy']:.3f}" in out
+        assert f"{one['value']:g} {one['scores']['accuracy']:.3f}" in printed
     assert rivals[2]["scores"]["disparity"] == pytest.approx(rivals[2]["scores"]["discrimination"])
-    for text in (out, page.replace("&#39;", "'")):
+    for text in (printed, page.replace("&#39;", "'")):
         assert "fairlearn's ExponentiatedGradient" in text
     assert (folder / "model_card.md").read_text().startswith("# Model card: Predicting paid; protected: sex")
-    assert "model_card.md, report.html" in " ".join(out.split())
+    assert "model_card.md, report.html" in printed
     assert "Predicting paid; protected: sex" in (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_seed_repeats_a_fit_and_attempts_on_a_table_are_counted(table, tmp_path, monkeypatch, capsys):
-    filed = ["--owner", "Ann", "--purpose", "a test", "--approved-by", "Bo", "--favourable", "no"]
-    records = []
-    for place, options in (("a", filed), ("b", []), ("c", ["--seed", 1]), ("elsewhere/d", [])):
-        if place == "c":  # the same rows in another order are the same table
-            pd.read_csv(table, sep=";").iloc[::-1].to_csv(table, sep=";", index=False)
-        run(monkeypatch, table, *NAMED, "--max-disparity", 0.9, *BRIEF, *options, "-o", tmp_path / place)
-        records.append(json.loads((tmp_path / place / "audit.json").read_text()))
-    first, again, other, _ = records
-    assert [record["attempt"] for record in records] == [1, 2, 3, 1]
+def test_a_seed_repeats_a_fit_and_attempts_on_a_table_are_counted(first, monkeypatch, capsys):
+    home, fit = first[0], [*NAMED, "--max-disparity", 0.9, *BRIEF]
+    run(monkeypatch, home / "pay.csv", *fit, "-o", home / "b")
+    turned = home / "turned.csv"  # the same rows in another order are the same table
+    pd.read_csv(home / "pay.csv", sep=";").iloc[::-1].to_csv(turned, sep=";", index=False)
+    run(monkeypatch, turned, *fit, "--seed", 1, "-o", home / "c")
+    records = [record_of(home / place) for place in "abc"]
+    first, again, other = records
+    assert [record["attempt"] for record in records] == [1, 2, 3]
     assert len({record["table_hash"] for record in records}) == 1
-    assert [record["seed"] for record in records] == [0, 0, 1, 0]
+    assert attempt_number(home / "elsewhere" / "d", first["table_hash"]) == 1
+    assert [record["seed"] for record in records] == [0, 0, 1]
     assert again["audit"]["task"] == first["audit"]["task"]
     assert again["tested"] == first["tested"] != other["tested"]
     assert first["filed"] == {"owner": "Ann", "purpose": "a test", "approved_by": "Bo"}
@@ -92,10 +113,19 @@ def test_a_seed_repeats_a_fit_and_attempts_on_a_table_are_counted(table, tmp_pat
     share = {r["group"]: r["selected"] for r in first["decision"]["rates"]}
     assert {r["group"]: 1 - r["selected"] for r in again["decision"]["rates"]} == pytest.approx(share)
     assert "This is attempt 3 on this table." in capsys.readouterr().out
-    drawn = [*NAMED, "--max-disparity", 0.9, *BRIEF[:4], "-o"]
-    run(monkeypatch, table, *drawn, tmp_path / "e")
-    run(monkeypatch, table, *drawn, tmp_path / "f")
-    assert len({json.loads((tmp_path / f / "audit.json").read_text())["seed"] for f in "ef"}) == 2
+
+
+def test_without_a_seed_every_fit_has_another(table, tmp_path, monkeypatch, capsys):
+    seeds = []
+
+    def fit(*_, seed):
+        seeds.append(seed)
+        raise InputError("Enough is known.")
+
+    monkeypatch.setattr(fit_task, "fit_task", fit)
+    for _ in range(2):
+        assert run(monkeypatch, table, *NAMED, "--max-disparity", 0.9, "-o", tmp_path / "m") == 1
+    assert len(set(seeds)) == 2
 
 
 def test_a_class_that_is_not_in_the_table_is_told_before_the_training(table, tmp_path, monkeypatch, capsys):

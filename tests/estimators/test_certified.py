@@ -28,7 +28,7 @@ def small(*, max_epochs=8, min_steps=300, **settings):
 
 def brief(**settings):
     """Return one for tests of the choice alone, whatever the quality of the models."""
-    return small(max_epochs=2, min_steps=60, **settings)
+    return small(max_epochs=2, min_steps=0, **settings)
 
 
 @pytest.fixture(scope="module")

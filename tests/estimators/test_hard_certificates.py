@@ -44,7 +44,7 @@ def models():
 
 @pytest.fixture(scope="module")
 def chosen():
-    X, y, s = problem(12_000)
+    X, y, s = problem(8_000)
     model = CertifiedClassifier(exact(), path=LIMITS, max_disparity=0.15, random_state=0)
     return model.fit(X, y, sensitive_features=s)
 
@@ -167,7 +167,7 @@ def test_the_path_is_of_limits_from_the_safest_and_the_best_that_passed_is_kept(
     assert path.passed.iloc[0]
     assert path.passed.tolist() == sorted(path.passed, reverse=True)
     assert sorted(m.limit for m in chosen.candidates_) == list(LIMITS)
-    X, _, s = problem(12_000)
+    X, _, s = problem(8_000)
     shown = [distance(m.transform(X), s) for m in chosen.candidates_]
     assert np.all(np.diff(shown) > -0.02)
     passed = path[path.passed]
@@ -247,7 +247,7 @@ def test_the_promise_is_broken_no_more_often_than_stated():
 
 def test_tight_limits_also_get_codes_of_few_words_unless_the_path_is_given():
     X, y, s = problem(2_000)
-    model = CertifiedClassifier(LinearCodeClassifier(max_epochs=20), max_disparity=0.5, random_state=0)
+    model = CertifiedClassifier(LinearCodeClassifier(max_epochs=5), max_disparity=0.5, random_state=0)
     found = model.fit(X, y, sensitive_features=s).candidates_
     wide, narrow = (sorted(m.limit for m in found if m.max_words == words) for words in (1024, 4))
     assert (len(wide), narrow) == (16, wide[:4])
@@ -256,8 +256,8 @@ def test_tight_limits_also_get_codes_of_few_words_unless_the_path_is_given():
 
 
 def test_the_loss_that_chooses_is_the_log_loss_plus_half_the_errors():
-    X, y, s = problem(12_000)
-    rows = np.arange(9_000, 12_000)
+    X, y, s = problem(6_000)
+    rows = np.arange(3_000, 6_000)
     model = CertifiedClassifier(exact(max_epochs=4), path=(0.3,), max_disparity=0.9)
     model.fit(X, y, sensitive_features=s, calibration=rows)
     p = model.predict_proba(X[rows])[np.arange(3_000), y[rows]]

@@ -41,7 +41,7 @@ BAD_SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 @pytest.mark.parametrize("case", BAD_DATA)
 def test_bad_data(cls, case):
     arguments, message = BAD_DATA[case]

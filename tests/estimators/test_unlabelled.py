@@ -10,7 +10,7 @@ from fairbits.estimators import fit_stack
 from fairbits.estimators.debiased import DebiasedCode
 
 
-def domains(n=6000, seed=0):
+def domains(n=3000, seed=0):
     """Source (0) and target (1): x0 tells the label in both, x1 the opposite, and its mean gives the domain away."""
     rng = np.random.default_rng(seed)
     domain, y = rng.integers(0, 2, (2, n))
@@ -22,7 +22,7 @@ def domains(n=6000, seed=0):
 def test_a_code_that_hides_the_domain_serves_the_one_without_labels():
     """Without the penalty the shortcut of the source misleads in the target."""
     X, y, domain = domains()
-    models = [quick(BinaryMIClassifier, gamma=gamma, max_epochs=12, learning_rate=0.003) for gamma in (0.0, 0.9)]
+    models = [quick(BinaryMIClassifier, gamma=gamma, max_epochs=8, learning_rate=0.006) for gamma in (0.0, 0.9)]
     fit_stack(models, X, np.where(domain == 0, y, -1), sensitive_features=domain, unlabelled=-1)
     X, y, domain = domains(seed=1)
     target = domain == 1

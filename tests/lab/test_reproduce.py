@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from paper_records import draw_no_pixels
 
 from fairbits.commands import main
+from fairbits.lab import harness, paper
 from fairbits.lab.harness import Folder
 from fairbits.lab.plan_files import read_plan
 
@@ -63,11 +65,13 @@ class Command:
         command = [sys.executable, "-c", f"{code}from fairbits.commands import main; main()", *self.arguments()]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def finish(self, *options, plan=None):
-        """Run to the end in this process, which has imported everything; its worker is another one all the same."""
+    def finish(self, *options, plan=None, charts=paper.CHARTS):
+        """Run to the end in this process, which has imported everything: its worker is a thread."""
         out = io.StringIO()
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
             patch.setattr(sys, "argv", ["fairbits", *self.arguments(plan), *options])
+            patch.setattr(paper, "CHARTS", charts)
+            patch.setattr(harness, "ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(workers))
             with pytest.raises(SystemExit) as ended:
                 main()
         assert not ended.value.code
@@ -189,20 +193,14 @@ def test_killed_in_the_middle_of_a_line_it_ends_the_same(uninterrupted, tmp_path
     assert command.results() == uninterrupted[0].results()
 
 
-def test_records_of_other_versions_are_told_and_kept(uninterrupted, tmp_path):
+def test_what_is_finished_is_not_run_again_and_other_versions_are_told(uninterrupted, tmp_path):
     command = Command(tmp_path)
     command.folder.mkdir()
     text = (uninterrupted[0].folder / "records.jsonl").read_text().replace('"torch": "', '"torch": "0.')
     (command.folder / "records.jsonl").write_text(text)
-    assert "3 records" in command.finish().replace("\n", " ")
+    assert "3 records" in command.finish(charts=()).replace("\n", " ")
+    told = json.loads(command.finish("--json", charts=()))
     assert (command.folder / "records.jsonl").read_text() == text
-
-
-def test_what_is_finished_is_not_run_again(uninterrupted):
-    command, _ = uninterrupted
-    before = (command.folder / "records.jsonl").read_bytes()
-    told = json.loads(command.finish("--json"))
-    assert (command.folder / "records.jsonl").read_bytes() == before
     assert told["runs"] == 3
     assert str(command.folder / "report.html") in told["files"]
 

@@ -1,4 +1,6 @@
-"""Fitted models of every kind, trained for a fraction of a second, with rows to try them on."""
+"""Fitted models of every kind, trained for a fraction of a second, with rows to try them on; not to be changed."""
+
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -30,6 +32,7 @@ def pipeline(**settings):
     return model.fit(table, y, binarymiclassifier__sensitive_features=s), table, s
 
 
+@cache
 def certified():
     """A certified classifier around a pipeline, and its table."""
     table, y, s = mixed_table(3000)
@@ -38,6 +41,7 @@ def certified():
     return model.fit(table, y, sensitive_features=s[["sex"]]), table, s[["sex"]]
 
 
+@cache
 def posterior_pipeline(grouping="intersection", n_classes=2, **settings):
     """A pipeline of an encoder of estimates and a code, and its table; the age decides between three classes."""
     table, y, s = mixed_table()

@@ -83,7 +83,7 @@ def images(dtype=np.uint8):
 @pytest.fixture(scope="module")
 def code(tmp_path_factory):
     """A fitted method with a code, and its files."""
-    X, y, s = problem(1000)
+    X, y, s = problem(1000, n_groups=3, n_classes=3)
     model = quick(BinaryMIClassifier, code_size=5, random_state=None).fit(X, y, sensitive_features=s)
     return model, export_onnx(model, tmp_path_factory.mktemp("code")), X.astype(np.float32)
 
@@ -91,32 +91,21 @@ def code(tmp_path_factory):
 # ---------------------------------------------------------------------- parity
 
 
-GRAPHS = (
-    VanillaClassifier,
-    BinaryBernoulliClassifier,
-    ExactCodeClassifier,
-    VFAEClassifier,
-)
+def test_a_code(code):
+    check_parity(*code)
 
 
-@pytest.mark.parametrize("cls", by_kind(kinds=GRAPHS))  # nearly all others have those of the first two
+@pytest.mark.parametrize("cls", by_kind(kinds=(ExactCodeClassifier, VFAEClassifier)))  # tests here have other graphs
 def test_every_method(cls, tmp_path):
     X, y, s = problem(1000, n_groups=3, n_classes=3)
     model = quick(cls).fit(X, y, sensitive_features=s)
     check_parity(model, export_onnx(model, tmp_path), X.astype(np.float32))
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"binary": True, "hidden_sizes": (32, 16), "noise_floor": 0.2, "temperature": 0.1},
-        pytest.param({"code_size": 40, "hidden_sizes": ()}, marks=pytest.mark.slow),
-    ],
-    ids=lambda settings: next(iter(settings)),
-)
-def test_codes_with_every_setting_that_shapes_them(settings, tmp_path):
+@pytest.mark.slow
+def test_a_wide_code_without_layers(tmp_path):
     X, y, s = problem(1000)
-    model = quick(BinaryBernoulliClassifier, **settings).fit(X, y, sensitive_features=s)
+    model = quick(BinaryBernoulliClassifier, code_size=40, hidden_sizes=()).fit(X, y, sensitive_features=s)
     check_parity(model, export_onnx(model, tmp_path), X.astype(np.float32))
 
 
@@ -160,7 +149,7 @@ def test_the_encoder_returns_bits_and_nothing_of_the_training(code):
         for proto in (encoder, head)
         for value in (*proto.graph.input, *proto.graph.output)
     }
-    assert shapes == {"x": ["n", 3], "noise": ["n", 5], "bits": ["n", 5], "probabilities": ["n", 2]}
+    assert shapes == {"x": ["n", 3], "noise": ["n", 5], "bits": ["n", 5], "probabilities": ["n", 3]}
     assert [value.name for value in encoder.graph.output] == ["bits"]
     held = {tensor.name for proto in (encoder, head) for tensor in proto.graph.initializer}
     assert {name.removeprefix("net.") for name in held} == {name for name, _ in model.net_.named_parameters()}
@@ -180,7 +169,7 @@ def test_the_files_say_what_the_noise_must_be(code):
     assert "one draw per person" in props["bits"]
     assert described["bits"] == ["bit0", "bit1", "bit2", "bit3", "bit4"]
     assert described["files"] == ["encoder.onnx", "head.onnx"]
-    assert described["classes"] == [0, 1]
+    assert described["classes"] == [0, 1, 2]
 
 
 def test_an_export_is_silent_and_holds_neither_seed_nor_paths(code, tmp_path, capfd, caplog, operators):
@@ -196,17 +185,6 @@ def test_an_export_is_silent_and_holds_neither_seed_nor_paths(code, tmp_path, ca
     for file in other.iterdir():
         assert file.read_bytes() == (folder / file.name).read_bytes()
         assert not re.search(rb"\.py\b|site-packages|/fairbits/", file.read_bytes())
-
-
-def test_names_are_those_of_the_fit(tmp_path):
-    X, y, s = problem()
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = quick(VanillaClassifier).fit(frame, np.array(["no", "yes"])[y], sensitive_features=s)
-    described = json.loads((export_onnx(model, str(tmp_path / "new" / "folder")) / "export.json").read_text())
-    assert described["x"]["names"] == ["a", "b", "c"]
-    assert described["classes"] == ["no", "yes"]
-    assert described["files"] == ["model.onnx"]
-    assert "noise" not in described
 
 
 # ---------------------------------------------------------------------- behind estimates
@@ -356,8 +334,10 @@ def test_a_method_without_a_code_behind_estimates(tmp_path):
 
 
 def test_the_model_chosen_by_a_certificate_is_exported(tmp_path):
+    """Its method has every setting that shapes a code."""
     X, y, s = problem(1000)
-    method = make_pipeline(TableEncoder(), quick(BinaryMIClassifier, code_size=3))
+    shaped = {"binary": True, "hidden_sizes": (32, 16), "noise_floor": 0.2, "temperature": 0.1, "code_size": 3}
+    method = make_pipeline(TableEncoder(), quick(BinaryBernoulliClassifier, **shaped))
     model = CertifiedClassifier(method, max_disparity=0.99, path=(0.5,)).fit(X, y, sensitive_features=s)
     encoder, own = model.estimator_
     check_parity(own, export_onnx(model, tmp_path), encoder.transform(X))
@@ -365,11 +345,21 @@ def test_the_model_chosen_by_a_certificate_is_exported(tmp_path):
     assert len(json.loads((tmp_path / "export.json").read_text())["table"]["columns"]) == 3
 
 
-def test_the_model_chosen_by_a_search_is_exported(tmp_path):
-    X, y, s = problem()
-    search = GridSearchCV(quick(VanillaClassifier), {"learning_rate": [0.001]}, cv=2).fit(X, y, sensitive_features=s)
-    probabilities = run(export_onnx(search, tmp_path) / "model.onnx", x=X.astype(np.float32))
-    np.testing.assert_allclose(probabilities, search.predict_proba(X), rtol=0, atol=1e-6)
+def test_the_model_chosen_by_a_search_is_exported_with_the_names_of_the_fit(tmp_path):
+    X, y, s = problem(1000, n_groups=3, n_classes=3)
+    frame, names = pd.DataFrame(X, columns=["a", "b", "c"]), np.array(["no", "perhaps", "yes"])[y]
+    search = GridSearchCV(quick(VanillaClassifier), {"learning_rate": [0.001]}, cv=2)
+    search.fit(frame, names, sensitive_features=s)
+    folder = export_onnx(search, str(tmp_path / "new" / "folder"))
+    probabilities = search.predict_proba(frame)
+    for n in BATCHES:
+        found = run(folder / "model.onnx", x=X[:n].astype(np.float32))
+        np.testing.assert_allclose(found, probabilities[:n], rtol=0, atol=1e-6)
+    described = json.loads((folder / "export.json").read_text())
+    assert described["x"]["names"] == ["a", "b", "c"]
+    assert described["classes"] == ["no", "perhaps", "yes"]
+    assert described["files"] == ["model.onnx"]
+    assert "noise" not in described
 
 
 class Counting(VanillaClassifier):

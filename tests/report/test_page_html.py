@@ -10,6 +10,7 @@ from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 
+import altair as alt
 import numpy as np
 import pytest
 from battery import one_quickly
@@ -167,6 +168,11 @@ def test_every_chart_has_words_and_numbers(html, parsed):
     assert all(spec["width"] == "container" for spec in parsed.specs.values())
 
 
+def test_every_chart_is_vega_lite(parsed, parsed_random):
+    for spec in (*parsed.specs.values(), *parsed_random.specs.values()):
+        alt.LayerChart.validate(spec)
+
+
 def rounded(value, direction):
     return Decimal(value).quantize(Decimal("0.001"), direction)
 
@@ -308,12 +314,12 @@ def test_the_verdicts(record):
     fixed = {**old, "asked": {**record["asked"], "gamma": 0.5, "max_disparity": None}}
     useless = {**record, "verdict": "certified but not useful", "useful_limit": 0.4321}
     badges = ["certified", "not certified", "no limit requested", "certified but not useful"]
-    for changed, badge in zip((old, refused, fixed, useless), badges, strict=True):
-        found = Parsed(record_page(changed))
+    pages = [Parsed(record_page(changed)) for changed in (old, refused, fixed, useless)]
+    for found, badge in zip(pages, badges, strict=True):
         assert f"{badge} " in found.text
         assert found.having("p", **{"class": f"badge {badge.replace(' ', '-')}"})
-    assert "Not certified. No model could be certified." in Parsed(record_page(refused)).text
-    said = Parsed(record_page(useless)).text
+    assert "Not certified. No model could be certified." in pages[1].text
+    said = pages[3].text
     assert "but not useful: the rates of any decision made from" in said
     assert "the smallest limit at which a useful model passes is about 0.433." in said
 

@@ -76,8 +76,10 @@ def _path(found: pd.DataFrame, box: Box) -> Any:
     strong, light = found[found.strong], found[~found.strong]
     steps = strong.assign(x2=strong.about_x.shift(-1), y2=strong.about_y.shift(-1)).dropna()
     return alt.layer(
-        alt.Chart(light).mark_line(color="#bbbbbb", strokeWidth=1).encode(x=x, y=y, order="epoch:Q", detail="seed:N"),
-        alt.Chart(steps).mark_rule(strokeWidth=2).encode(x=x, y=y, x2="x2", y2="y2", color=colour),
+        alt.Chart(light)
+        .mark_line(color="#bbbbbb", strokeWidth=1)
+        .encode(x, y, alt.Order("epoch:Q"), alt.Detail("seed:N")),
+        alt.Chart(steps).mark_rule(strokeWidth=2).encode(x, y, alt.X2("x2"), alt.Y2("y2"), colour),
         alt.Chart(strong).mark_circle(size=30, opacity=1).encode(x=x, y=y, color=colour),
     ).properties(**SIZE, title=f"{found.method.iloc[0]}, gamma {found.gamma.iloc[0]:g}")
 

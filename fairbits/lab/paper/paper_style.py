@@ -72,10 +72,10 @@ def finish(chart: Any, title: str, *lines: str) -> Any:
     """Give a chart its title, lines below it, and letters that can be read."""
     headline = alt.Title(title, subtitle=list(lines), anchor="start", fontSize=LETTERS + 3, subtitleFontSize=LETTERS)
     sizes = {"labelFontSize": LETTERS, "titleFontSize": LETTERS}
-    return (
-        chart.properties(title=headline, background="white", padding=12)
-        .configure_axis(**sizes, titleFontWeight="normal", titlePadding=8, labelLimit=0, tickCount=5)
-        .configure_legend(**sizes, labelLimit=0, titleLimit=0)
-        .configure_header(**sizes, labelLimit=0)
-        .configure_title(fontSize=LETTERS, anchor="start")
+    config = alt.Config(
+        axis=alt.AxisConfig(**sizes, titleFontWeight="normal", titlePadding=8, labelLimit=0, tickCount=5),
+        legend=alt.LegendConfig(**sizes, labelLimit=0, titleLimit=0),
+        header=alt.HeaderConfig(**sizes, labelLimit=0),
+        title=alt.TitleConfig(fontSize=LETTERS, anchor="start"),
     )
+    return chart.properties(title=headline, background="white", padding=12, config=config)  # it copies the chart

@@ -164,7 +164,9 @@ def _panel(seeds: pd.DataFrame, depth: int, box: dict[str, tuple[float, float]],
     y = axis("Y", "auc", look["y"], box["auc"], axis=ticks)
     at = {"x": x, "y": y, "color": shade("tint", (0, 1), title="strength")}
     layers = (
-        alt.Chart(spline(means)).mark_rule(strokeWidth=2.5, strokeCap="round").encode(**at, x2="fair2", y2="auc2"),
+        alt.Chart(spline(means))
+        .mark_rule(strokeWidth=2.5, strokeCap="round")
+        .encode(alt.X2("fair2"), alt.Y2("auc2"), **at),
         alt.Chart(own).mark_circle(size=18, opacity=0.5).encode(**at),
         alt.Chart(means).mark_circle(size=70, opacity=1, stroke="white", strokeWidth=0.5).encode(**at),
     )

@@ -143,10 +143,10 @@ def _panel(shown: pd.DataFrame, scores: pd.DataFrame, paths: pd.DataFrame, title
     colour, bars = marks["color"], alt.Chart(means).mark_rule(strokeWidth=1.5, clip=True)
     lines = alt.Chart(paths).mark_line(strokeWidth=1, opacity=0.6, clip=True)
     return alt.layer(
-        lines.encode(x=x, y=y, color=colour, order="place:Q"),
+        lines.encode(x, y, colour, alt.Order("place:Q")),
         equal_tradeoffs(mean_points(scores, "auc", "fair"), box["fair"]),
-        bars.encode(x="fair_low:Q", x2="fair_high:Q", y="auc:Q", color=colour),
-        bars.encode(x="fair:Q", y="auc_low:Q", y2="auc_high:Q", color=colour),
+        bars.encode(alt.X("fair_low:Q"), alt.X2("fair_high:Q"), alt.Y("auc:Q"), colour),
+        bars.encode(alt.X("fair:Q"), alt.Y("auc_low:Q"), alt.Y2("auc_high:Q"), colour),
         alt.Chart(shown).mark_point(filled=True, size=35, opacity=0.5).encode(x=x, y=y, **marks),
         alt.Chart(means).mark_point(filled=True, size=170, opacity=1).encode(x=x, y=y, **marks),
     ).properties(width=420, height=380)
@@ -202,11 +202,15 @@ def _view_panel(found: pd.DataFrame, column: str, title: str, marks: dict[str, A
     at = {"x": axis("X", "fair", title, domains["fair"]), "y": axis("Y", "auc", ACCURATE, domains["auc"])}
     filled, hollow, colour = means[means.place == 0], means[means.place != 0], marks["color"]  # filled: released
     layers = [
-        alt.Chart(means).mark_rule(clip=True).encode(x="fair_low:Q", x2="fair_high:Q", y="auc:Q", color=colour),
-        alt.Chart(filled).mark_rule(clip=True).encode(x="fair:Q", y="auc_low:Q", y2="auc_high:Q", color=colour),
+        alt.Chart(means)
+        .mark_rule(clip=True)
+        .encode(alt.X("fair_low:Q"), alt.X2("fair_high:Q"), alt.Y("auc:Q"), colour),
+        alt.Chart(filled)
+        .mark_rule(clip=True)
+        .encode(alt.X("fair:Q"), alt.Y("auc_low:Q"), alt.Y2("auc_high:Q"), colour),
         alt.Chart(filled).mark_point(filled=True, size=170, opacity=1).encode(**at, **marks),
         alt.Chart(hollow).mark_point(size=130, strokeWidth=2, fill="white", opacity=1).encode(**at, **marks),
-        alt.Chart(hollow).mark_text(dy=-16, fontSize=LETTERS).encode(**at, text="word:N", color=colour),
+        alt.Chart(hollow).mark_text(dy=-16, fontSize=LETTERS).encode(alt.Text("word:N"), colour, **at),
     ]
     if column == "hidden":
         layers.insert(0, equal_tradeoffs(filled, domains["fair"]))
