@@ -213,10 +213,11 @@ def summary(record: Record) -> str:
 
 
 def attempts(record: Record) -> list[str]:
-    """Say what another attempt on the same table does to the guarantee."""
+    """Say whether another split may end in another verdict, and what another attempt does to the guarantee."""
     attempt, error = record.get("attempt") or 1, 1 - record.get("audit", {}).get("confidence", 1)
     shares = {"most": percent(min(attempt * error, 1)), "one": percent(error)}
-    return [TEXTS["attempts"]["again"].format(attempt=attempt, **shares)] if attempt > 1 else []
+    said = [TEXTS["attempts"]["borderline"]] if record.get("borderline") else []
+    return said + ([TEXTS["attempts"]["again"].format(attempt=attempt, **shares)] if attempt > 1 else [])
 
 
 def filed(record: Record) -> dict[str, str]:

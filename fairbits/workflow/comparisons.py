@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import mannwhitneyu
+from scipy.stats import mannwhitneyu, norm
 from sklearn.pipeline import Pipeline
 
 from fairbits.auditing.auditor import Audit
@@ -40,6 +40,7 @@ class Scored:
     intervals: dict[str, tuple[float, float]]  # of accuracy and AUC; of random codes only the chosen one has them
     chosen: bool = False
     useful: bool | None = None  # the class is more accurate than the constant one, or the code tells labels apart
+    p_value: float | None = None  # of the test of that
     proved: dict[str, float] | None = None  # of a reference: bounds on its decisions, named as those of the path
 
 
@@ -64,14 +65,14 @@ def alternatives(
     for code in (one[-1] for one in fit.path):
         chosen = code is method
         scores = found.task or {} if chosen else held_out_scores(code, rows, y, groups)
-        useful = chance(y, code, rows, constant, decides) <= USELESS
+        p_value = chance(y, code, rows, constant, decides)
         theta = released_class(code, rows).theta if decides else code.code_probabilities(rows)
         scores = scores | {"disparity": _apart(theta, groups)}
         if decides:
             scores["information"] = code_information(theta, groups)
         own = score_intervals(code.predict_proba(rows), labels, found.confidence) if code.is_hard else {}
         known = found.intervals if chosen else own
-        scored.append(Scored(OWN, getattr(code, varied), scores, known, chosen, useful))
+        scored.append(Scored(OWN, getattr(code, varied), scores, known, chosen, p_value <= USELESS, p_value))
     for name, value, reference in [*((name, None, one) for name, one in references.items()), *rivals]:
         last, seen = fitted_code(reference, X, s)
         probabilities = last.predict_proba(seen)
@@ -98,6 +99,23 @@ def better_than_constant(y: np.ndarray, predicted: np.ndarray, constant: Any) ->
     0.03125
     """
     return mcnemar_p_value(y, predicted, np.full(len(y), constant))
+
+
+def is_borderline(claims: list[tuple[float, float, float]], confidence: float, p_value: float | None) -> bool:
+    """Return whether other rows of this number may well end in another verdict: in more than one of ten cases, roughly.
+
+    Claims are (bound, estimate, limit) of the first model that was tested: if it fails, nothing is certified. The
+    p-value is that of "not useful", if that mattered.
+
+    >>> is_borderline([(0.05, 0.01, 0.2)], 0.95, 1e-6), is_borderline([(0.18, 0.1, 0.2)], 0.95, 1e-6)
+    (False, True)
+    >>> is_borderline([(0.05, 0.01, 0.2)], 0.95, 0.03), is_borderline([(0.5, 0.4, 0.2)], 0.95, None)
+    (True, False)
+    """
+    near = norm.isf(0.1) * np.sqrt(2)  # standard errors, between two samples
+    width = norm.isf(1 - confidence)  # of a bound, in standard errors
+    unsure = any(abs(bound - limit) < near * (bound - estimate) / width for bound, estimate, limit in claims)
+    return bool(unsure or (p_value is not None and abs(norm.isf(p_value) - norm.isf(USELESS)) < near))
 
 
 def smallest_useful(bounds: list[float], useful: list[bool]) -> float | None:

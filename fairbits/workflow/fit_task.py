@@ -29,7 +29,7 @@ from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import NotCertifiedError, Promise, released_class
 from fairbits.settings import check_settings
 from fairbits.tables.task import MERGE, Task
-from fairbits.workflow.comparisons import OWN, Scored, alternatives, estimated_front, smallest_useful
+from fairbits.workflow.comparisons import OWN, Scored, alternatives, estimated_front, is_borderline, smallest_useful
 from fairbits.workflow.option_words import audit_in_words, worded
 from fairbits.workflow.rival_models import rival_models
 
@@ -131,6 +131,22 @@ class Fit(Chosen):
             return "not certified"
         useful = next(one.useful for one in self.alternatives if one.chosen)
         return "certified" if useful else "certified but not useful"
+
+    @property
+    def borderline(self) -> bool:
+        """Whether another random split of the same rows may well end in another verdict."""
+        first = self.tested[0] if self.tested else {}
+        limits = {kind: self.asked[name] for name, kind in KINDS.items()} | {
+            "information": self.asked["max_information"]
+        }
+        claims = [
+            (first[f"{of}_{kind}"], first[f"shown_{of}_{kind}"], limit)
+            for kind, limit in limits.items()
+            for of in ("code", "class")
+            if limit is not None and f"{of}_{kind}" in first
+        ]
+        p_value = next((one.p_value for one in self.alternatives if one.chosen), None) if self.certified else None
+        return bool(self.tested) and is_borderline(claims, self.asked["confidence"], p_value)
 
     @property
     def useful_limit(self) -> float | None:

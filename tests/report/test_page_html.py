@@ -283,6 +283,8 @@ def test_attempts_and_what_to_file_are_said(record):
             assert words in text
         assert "approved" not in text
     assert "This is attempt" not in summary({**changed, "attempt": 1})
+    said = ["This verdict is borderline" in summary({**record, "borderline": near}) for near in (True, False)]
+    assert said == [True, False]
 
 
 def test_training_is_folded_away(parsed, parsed_random):
