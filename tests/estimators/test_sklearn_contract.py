@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
 
 from fairbits.estimators import (
     BinaryMIClassifier,
@@ -20,16 +20,16 @@ from fairbits.estimators import (
 
 
 @pytest.mark.filterwarnings("ignore::fairbits.estimators.MissingSensitiveFeaturesWarning")
-@parametrize_with_checks([BinaryMIClassifier(max_epochs=1, learning_rate=0.02, schedule=Schedule(min_steps=20))])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+def test_scikit_learn_checks():
+    brief = BinaryMIClassifier(max_epochs=1, learning_rate=0.02, schedule=Schedule(min_steps=20))
+    check_estimator(brief, on_skip=None)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fairbits.estimators.MissingSensitiveFeaturesWarning")
-@parametrize_with_checks([cls() for cls in ESTIMATORS])
-def test_scikit_learn_checks_of_all_with_their_own_settings(estimator, check):
-    check(estimator)
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_scikit_learn_checks_of_all_with_their_own_settings(cls):
+    check_estimator(cls(), on_skip=None)
 
 
 @pytest.fixture
