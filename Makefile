@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-slow test-browser lint bench table codes proof clean
+.PHONY: run test test-slow test-browser lint docs bench table codes proof clean
 
 run: $(INSTALLED)  ## fit and certify a model on the shipped COMPAS table, and write its report
 	rm -rf results/run
@@ -21,6 +21,10 @@ test-browser: $(INSTALLED)  ## the report in a chromium of this machine; skipped
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+docs: $(INSTALLED)  ## the documentation as a site in build/docs; warnings are errors
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m sphinx -q -W --keep-going docs build/docs
 
 bench: $(INSTALLED)  ## speed and memory, as ratios in one run on one thread
 	$(BIN)/python -m benchmarks
@@ -40,4 +44,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache results/run
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache results/run build/docs docs/gallery docs/reference

@@ -41,12 +41,18 @@ def page() -> str:
 
 def section(module: str, about: str, seen: set[int]) -> str:
     """Return a table of the classes and functions of a module that no module before it has."""
+    rows = [row(thing) for thing in new_things(module, seen)]
+    return "\n".join([f"## {module}", "", about, "", "| | |", "|---|---|", *rows, ""])
+
+
+def new_things(module: str, seen: set[int]) -> list[Any]:
+    """Return the classes and functions of a module that are not among those seen, and add them to these."""
     home = import_module(module)
     names = getattr(home, "__all__", [name for name, thing in vars(home).items() if not inspect.ismodule(thing)])
     things = [thing for name in sorted(names, key=str.lower) if hasattr(thing := getattr(home, name), "__name__")]
-    rows = [row(thing) for thing in things if id(thing) not in seen]
+    found = [thing for thing in things if id(thing) not in seen]
     seen.update(map(id, things))
-    return "\n".join([f"## {module}", "", about, "", "| | |", "|---|---|", *rows, ""])
+    return found
 
 
 def row(thing: Any) -> str:

@@ -72,6 +72,13 @@ def test_the_reading_order_names_every_page():
     assert sorted(listed) == sorted(file.name for file in PAGES if file.name != "README.md")
 
 
+def test_the_site_has_a_place_for_every_page():
+    """Sphinx, which is not installed here, would warn of a page without one."""
+    conf, index = ((ROOT / "docs" / name).read_text() for name in ("conf.py", "index.rst"))
+    placed = set(re.findall(r'"(?:\.\./)?([\w-]+)"', conf) + re.findall(r"<([\w-]+)>", index))
+    assert {file.stem for file in PAGES} - {"README"} <= placed
+
+
 with_python = pytest.mark.parametrize(
     "file", [f for f in PAGES if blocks(f) and f.name not in RUN_ELSEWHERE], ids=lambda file: file.name
 )

@@ -13,7 +13,7 @@ ROOT = PACKAGE.parent
 FILES = [
     *(file for ending in ("py", "toml", "j2", "js", "md") for file in PACKAGE.rglob(f"*.{ending}")),
     *(ROOT / "docs").glob("*.md"),
-    *(ROOT / "examples").glob("*.py"),
+    *(ROOT / "examples").rglob("*.py"),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile")),
 ]
 RETIRED = re.compile(
@@ -32,7 +32,7 @@ ALLOWED = re.compile(rf"({WHO}) who |{QUESTION}|{{\w+|{NAMED}", re.IGNORECASE)  
 def sentences(file: Path) -> list[str]:
     """Return the texts of a file: all of it, or of Python the docstrings and other strings of several words."""
     text = file.read_text(encoding="utf-8")
-    if file.suffix != ".py":
+    if file.suffix != ".py" or file.parent.name == "gallery":  # whose comments are prose
         return [text.replace("\\\n", "\n")]  # TOML joins lines at a backslash
     strings = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant) and isinstance(n.value, str))
     return [string for string in strings if " " in string]  # a word alone is a name, such as a key of a record

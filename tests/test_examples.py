@@ -1,10 +1,12 @@
 """The examples run as they stand."""
 
+import ast
 import json
 import re
 import runpy
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +48,15 @@ def test_a_forest_reads_what_the_correlation_remover_leaves(capsys, monkeypatch)
     auc = {line.split()[0]: float(line.split()[2]) for line in text.splitlines() if " AUC " in line}
     assert auc["logistic"] < 0.55
     assert auc["forest"] > 0.999
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("gallery/*.py")), ids=lambda file: file.name)
+def test_the_gallery_uses_public_names(file):
+    """`make docs` runs it."""
+    found = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.ImportFrom)]
+    ours = [(node.module, name.name) for node in found for name in node.names if node.module.startswith("fairbits")]
+    assert ours
+    assert [name for module, name in ours if not hasattr(import_module(module), name)] == []
 
 
 def test_the_concepts_page_quotes_the_worked_example(capsys, monkeypatch):
