@@ -41,6 +41,8 @@ KINDS = [  # of loss: plain, random bits, exact words, linear ones, a correction
     fairbits.RUBiClassifier,
 ]
 
+WAYS = [KINDS[0], KINDS[1], fairbits.LinearCodeClassifier]  # to a fit: with a network, a code, and neither
+
 ABSENT_IN_LINEAR = ("hidden_sizes", "channels", "learning_rate", "weight_decay", "batch_size")
 LEARNS = {"min_steps": 80, "learning_rate": 0.015}  # with which every method learns the problem
 

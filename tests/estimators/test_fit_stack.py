@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from battery import CODES, ESTIMATORS, KINDS, by_kind, problem, quick
+from battery import CODES, KINDS, by_kind, problem, quick
 from sklearn.base import clone
 
 from fairbits import AdversarialClassifier
@@ -25,7 +25,7 @@ def variants(cls, **settings):
     return models
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", by_kind())
 def test_stack_equals_solo(cls):
     X, y, s = problem()
     stacked, singles = (variants(cls, max_epochs=2)[1:] for _ in range(2))

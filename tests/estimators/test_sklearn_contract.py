@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
-from battery import CODES, ESTIMATORS, KINDS, LEARNS, by_kind, fitted, problem, quick
+from battery import CODES, ESTIMATORS, KINDS, LEARNS, WAYS, by_kind, fitted, problem, quick
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -55,7 +55,7 @@ def test_grid_search_over_gamma_with_routing(cls, routing):
     assert len(search.best_estimator_.groups_[0]) == 2
 
 
-@pytest.mark.parametrize("cls", by_kind())
+@pytest.mark.parametrize("cls", by_kind(kinds=WAYS))
 def test_pipelines_without_routing(cls):
     X, y, s = problem()
     model = make_pipeline(StandardScaler(), quick(cls))

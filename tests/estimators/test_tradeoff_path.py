@@ -28,9 +28,8 @@ def quick(**settings):
 @pytest.mark.parametrize("cls", [pytest.param(BinaryMIClassifier, marks=pytest.mark.slow), BinaryBernoulliClassifier])
 def test_a_path_has_an_estimator_per_gamma_and_a_score_per_fold(table, cls):
     X, y, s = table
-    path = TradeoffPath(battery.quick(cls, min_steps=100, learning_rate=0.003), [0.0, 0.5, 0.95]).fit(
-        X, y, sensitive_features=s
-    )
+    estimator = battery.quick(cls, min_steps=100, learning_rate=0.003)
+    path = TradeoffPath(estimator, [0.0, 0.5, 0.95]).fit(X, y, sensitive_features=s)
     assert [m.gamma for m in path.estimators_] == [0.0, 0.5, 0.95]
     assert len(path.scores_) == 9
     means = path.scores_.groupby("gamma")[["auc", "information"]].mean()

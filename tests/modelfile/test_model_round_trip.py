@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from battery import CODES, ESTIMATORS, by_kind, one_quickly, problem, quick
+from battery import CODES, ESTIMATORS, WAYS, by_kind, one_quickly, problem, quick
 from model_zoo import certified, certified_fair_code, fair_code, images, mixed_table, pipeline, posterior_pipeline
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -97,7 +97,7 @@ def test_every_method_on_images(cls, tmp_path):
     assert_same(model, again(model, tmp_path), pictures)
 
 
-@pytest.mark.parametrize("cls", by_kind())
+@pytest.mark.parametrize("cls", by_kind(kinds=WAYS))
 def test_every_method_without_groups(cls, tmp_path):
     X, y, _ = problem(n=200)
     model = quick(cls).fit(X, y)
