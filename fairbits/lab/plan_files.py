@@ -20,7 +20,9 @@ def shipped_plans() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in PLANS.iterdir() if file.name.endswith(".toml"))
 
 
-def read_plan(source: str | Path, *, quick: bool = False, changes: dict[str, Any] | None = None) -> Plan:
+def read_plan(
+    source: str | Path, *, quick: bool = False, changes: dict[str, Any] | None = None, within: tuple[Path, ...] = ()
+) -> Plan:
     """Return a plan shipped with fairbits by its name, or that of a TOML file.
 
     In an entry of `runs`, a list for a setting that takes a single value makes one run per value. `method` names an
@@ -30,7 +32,11 @@ def read_plan(source: str | Path, *, quick: bool = False, changes: dict[str, Any
     Parameters
     ----------
     changes : settings that replace those of every run that has them
+    within : plans that include this one
     """
+    file = Path(source).resolve()
+    if file in within:
+        raise InputError(f"{source} includes itself.")
     try:
         content = tomllib.loads(_text(source))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -41,13 +47,11 @@ def read_plan(source: str | Path, *, quick: bool = False, changes: dict[str, Any
         laid_over = {**(content.get("quick", {}) if quick else {}), **(changes or {})}
         runs = [run for e in entries for run in _expand(e, content.get("defaults", {}), laid_over, methods)]
         for name in content.get("include", []):
-            runs += read_plan(name, quick=quick, changes=changes).runs
+            runs += read_plan(name, quick=quick, changes=changes, within=(*within, file)).runs
     except ValidationError as error:
         first = error.errors()[0]
         where = "".join(f"{place}: " for place in first["loc"])
         raise InputError(f"{source}: {where}{first['msg'].removeprefix('Value error, ')}") from None
-    except RecursionError:
-        raise InputError(f"{source} includes itself.") from None
     if not runs:
         raise InputError(f"{source} has no runs; a plan has a title and [[runs]].")
     return Plan(title=str(content["title"]), runs=runs)

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from battery import one_quickly
+from battery import one_quickly, quick
 
+from fairbits import BinaryMIClassifier
 from fairbits.certificate import Release, SmallGroupWarning, certify
 from fairbits.certificate.confidence_bounds import empirical_bernstein, information_bound, variance_constant
 from fairbits.datasets import make_shifted_bits, make_xor
@@ -167,12 +168,10 @@ def test_a_release_describes_itself():
 
 @pytest.fixture(scope="module")
 def fitted():
-    from fairbits import BinaryMIClassifier
-
     rng = np.random.default_rng(0)
     y, s = rng.integers(0, 2, (2, 6000))
     X = np.column_stack([2 * y, 2 * s, y + s]) + rng.normal(size=(6000, 3))
-    model = BinaryMIClassifier(gamma=0.9, max_epochs=15, random_state=None)
+    model = quick(BinaryMIClassifier, gamma=0.9, max_epochs=15, random_state=None)
     return model.fit(X[:3000], y[:3000], sensitive_features=s[:3000]), X[3000:], y[3000:], s[3000:]
 
 

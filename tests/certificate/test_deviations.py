@@ -1,7 +1,7 @@
 """Deviations of two means: against brute force over the laws, published figures, and simulated fractional values."""
 
 import math
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -20,15 +20,20 @@ from fairbits.certificate.deviations import (
 SIZES = [(30, 30), (20, 35), (5, 60)]
 
 
+@cache
+def chances(n, p):
+    return binom.pmf(np.arange(n + 1), n, p)
+
+
 def shortfalls(n, other, p, q):
     """Every shortfall of two binomial proportions and its probability, the slow way."""
     values = (p - np.arange(n + 1) / n)[:, None] - (q - np.arange(other + 1) / other)
-    return values, binom.pmf(np.arange(n + 1), n, p)[:, None] * binom.pmf(np.arange(other + 1), other, q)
+    return values, chances(n, p)[:, None] * chances(other, q)
 
 
 def laws(step=0.05):
-    chances = np.arange(0, 1 + step / 2, step)
-    return [(p, q) for p in chances for q in chances if q <= p]
+    steps = np.arange(0, 1 + step / 2, step)
+    return [(p, q) for p in steps for q in steps if q <= p]
 
 
 @pytest.mark.parametrize("sizes", SIZES)

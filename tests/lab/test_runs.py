@@ -68,7 +68,7 @@ def test_the_views_of_a_code_are_one_draw_some_draws_and_theta():
 
 
 def test_strengths_are_scored_on_every_fold(tmp_path):
-    longer = {**BRIEF, "max_epochs": 12}
+    longer = {**BRIEF, "max_epochs": 6, "learning_rate": 0.003}
     method = Method(estimator="BinaryMIClassifier", settings=longer)
     run = Strengths(kind="strengths", **ON_COMPAS, method=method, values=[0.0, 0.1], folds=2, depth=2)
     scores = execute(run, tmp_path)["scores"]

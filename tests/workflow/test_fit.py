@@ -40,7 +40,7 @@ def task_of(n):
 
 @pytest.fixture(scope="module")
 def task():
-    return task_of(3000)
+    return task_of(1500)
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +79,9 @@ def test_every_step_is_told_from_its_beginning_to_its_end(certified):
 
 def test_parts_share_no_rows(certified, task):
     fit, _, _ = certified
-    assert fit.rows == {"train": 1680, "calibration": 720, "test": 600}
-    assert sum(fit.certificate.rows.values()) == 720
-    assert fit.audit.rows == 600
+    assert fit.rows == {"train": 840, "calibration": 360, "test": 300}
+    assert sum(fit.certificate.rows.values()) == 360
+    assert fit.audit.rows == 300
 
 
 def test_alternatives_are_scored_on_the_test_rows(certified):

@@ -23,12 +23,13 @@ def within_limits(records: Iterable[Record]) -> list[Section]:
         within = Table(
             f"{dataset}-within", f"{dataset}: accuracy within limits", HEAD, rows, (NOTES["within"]["table"],)
         )
+        least = {name: nearest(own) for name, own in found.items()}
         pairs = [(one, other) for one in OURS if one in found for other in _rivals(one, found)]
         differences = frames.differences_table(
             f"{dataset}-within-differences",
             f"{dataset}: paired differences of the least L1 distance",
             NOTES["within"]["paired"],
-            [(one, other, estimate(nearest(found[one]) - nearest(found[other]))) for one, other in pairs],
+            [(one, other, estimate(least[one] - least[other])) for one, other in pairs],
         )
         tables = tuple(table for table in (within, differences) if table.rows)
         sections.append(Section(f"{dataset}-within", f"{dataset}: frontiers on the same folds", tables))
