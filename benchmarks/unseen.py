@@ -143,6 +143,7 @@ def run(job: Job) -> dict[str, Any]:
             "disparity": own.scores["disparity"],
             "useful": own.useful,
             "useful_limit": fit.useful_limit,
+            "borderline": fit.borderline,
             "seconds": time.process_time() - start,
         }
     return found | references(task, job.limit, job.seed)
@@ -198,6 +199,7 @@ def tables(found: list[dict[str, Any]]) -> list[str]:
                     "method": method,
                     "certified": f"{len(passed)} of {len(tried)}",
                     "useful": f"{len(useful)} of {len(tried)}",
+                    "most frequent verdict, or said to be borderline": stable(own) if method == "fairbits" else "",
                     "proved, at most": mean(one[method]["bound"] for one in passed),
                     "accuracy": mean(one[method]["accuracy"] for one in passed),
                     "constant": mean(one["constant"]["accuracy"] for one in tried),
@@ -205,6 +207,14 @@ def tables(found: list[dict[str, Any]]) -> list[str]:
                 }
             )
     return [HEAD, "", pd.DataFrame(rows).to_markdown(index=False)]
+
+
+def stable(results: list[dict[str, Any]]) -> str:
+    """Return in how many fits the verdict is the most frequent one, or the output says that it is borderline."""
+    verdicts = [one["fairbits"]["verdict"] for one in results]
+    usual = max(verdicts, key=verdicts.count)
+    fine = sum(one["fairbits"]["verdict"] == usual or bool(one["fairbits"].get("borderline")) for one in results)
+    return f"{fine} of {len(results)}"
 
 
 def mean(values: Any) -> str:
