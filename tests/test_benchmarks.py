@@ -58,6 +58,7 @@ def every_case(module):
 
 
 SMALLEST = {
+    "code_time": lambda m: m.run(Job(rows=400)),
     "codes": lambda m: m.path(first(m, dataset="compas", method="binary-mi")),
     "codes, exact": lambda m: m.path(first(m, dataset="compas", method="exact")),
     "coverage": every_case,
