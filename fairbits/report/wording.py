@@ -291,11 +291,15 @@ def worse_off(record: Record) -> list[str]:
     found, texts = record["decision"], TEXTS["rates"]
     asked, lines = record.get("asked") or {}, []
     named = asked.get("favourable") or asked.get("odds_label")
+    limit = asked.get("max_disparity") if record.get("certified") else None
     lines.append(texts["chosen" if named else "default"].format(**found))
     for ratio in found["ratios"]:
         differs = "worse" if named else "less"  # who is worse off depends on which class is the favourable one
         text = texts[differs if ratio["chance"] <= 1 - found["confidence"] else "equal"]
         text += texts["ratio_to" if ratio.get("reference") else "ratio"]
+        apart = ratio["between"][1] - ratio["between"][0]
+        text += texts["above"] if limit is not None and apart > limit else ""
         who = {name: group_name(ratio, ratio[name]) for name in ("worst", "best")}
-        lines.append(text.format(**found, **{**ratio, **who}, least=at_least(ratio["at_least"])))
+        known = found | ratio | who | {"least": at_least(ratio["at_least"]), "apart": apart, "limit": limit}
+        lines.append(text.format(**known))
     return [*lines, *filter(None, [texts["of"][kind(record)]])]

@@ -272,6 +272,15 @@ def test_who_is_worse_off_is_said_and_chance_is_not_taken_for_it(decided):
         assert ("b gets 'yes' less often" in unnamed[1]) == (chance < 0.05)
 
 
+def test_test_rows_that_differ_more_than_a_certified_limit_are_explained(decided):
+    ratio = {**decided["decision"]["ratios"][0], "worst": "b", "best": "a", "between": [0.2, 0.3]}
+    changed = {**decided, "decision": {**decided["decision"], "ratios": [ratio]}}
+    for limit, certified in ((0.09, True), (0.11, True), (0.09, False), (None, True)):
+        said = worse_off(changed | {"certified": certified, "asked": decided["asked"] | {"max_disparity": limit}})[1]
+        explained = "differ by 0.100, more than the certified limit of 0.09. A sample may" in said
+        assert explained == (certified and limit == 0.09)
+
+
 def test_attempts_and_what_to_file_are_said(record):
     filed = {"owner": "Ann", "purpose": "to test", "approved_by": None}
     changed = {**record, "attempt": 3, "seed": 7, "table_hash": "f00", "filed": filed}
