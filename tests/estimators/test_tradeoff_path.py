@@ -25,10 +25,16 @@ def quick(**settings):
     return battery.quick(BinaryBernoulliClassifier, **settings)
 
 
-@pytest.mark.parametrize("cls", [pytest.param(BinaryMIClassifier, marks=pytest.mark.slow), BinaryBernoulliClassifier])
-def test_a_path_has_an_estimator_per_gamma_and_a_score_per_fold(table, cls):
+@pytest.mark.parametrize(
+    ("cls", "settings"),
+    [
+        pytest.param(BinaryMIClassifier, {"min_steps": 200}, marks=pytest.mark.slow),
+        (BinaryBernoulliClassifier, {"min_steps": 100, "learning_rate": 0.003}),
+    ],
+)
+def test_a_path_has_an_estimator_per_gamma_and_a_score_per_fold(table, cls, settings):
     X, y, s = table
-    estimator = battery.quick(cls, min_steps=100, learning_rate=0.003)
+    estimator = battery.quick(cls, **settings)
     path = TradeoffPath(estimator, [0.0, 0.5, 0.95]).fit(X, y, sensitive_features=s)
     assert [m.gamma for m in path.estimators_] == [0.0, 0.5, 0.95]
     assert len(path.scores_) == 9
