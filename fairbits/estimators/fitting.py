@@ -16,7 +16,7 @@ from fairbits.errors import InputError
 from fairbits.estimators.inputs import Table, read_table
 from fairbits.metrics.gaps import paper_objective, prediction_scores
 from fairbits.settings import check_settings
-from fairbits.training import Replica, TrainingData, split_rows
+from fairbits.training import Replica, TrainingData
 
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]
@@ -142,6 +142,26 @@ def _replica(worker: Any, table: Table, own: np.ndarray) -> Replica:
     worker.initialise(net, *(torch.from_numpy(a[seen]) for a in (table.y, table.s, table.weight)))
     scalars = {name: float(getattr(worker, name)) for name in worker.stacked_settings}
     return Replica(net=net.to(worker.device), rows=train_rows, validation=held, seed=loop, scalars=scalars)
+
+
+def split_rows(strata: torch.Tensor, fraction: float, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Split rows into (training, held-out), the held-out ones a systematic sample over the shuffled strata.
+
+    >>> train, held = split_rows(torch.arange(100) % 2, 0.1, torch.Generator().manual_seed(0))
+    >>> len(train), len(held), int((held % 2).sum())
+    (90, 10, 5)
+    """
+    n = len(strata)
+    n_held = round(fraction * n)
+    shuffled = torch.randperm(n, generator=generator)
+    by_stratum = shuffled[strata[shuffled].argsort(stable=True)]
+    start = torch.rand(1, generator=generator)
+    picked = torch.zeros(n, dtype=torch.bool)
+    if n_held:
+        spots = ((torch.arange(n_held) + start) * (n / n_held)).long()
+        picked[spots.clamp(max=n - 1)] = True  # float32 may round the last one up
+    held = by_stratum[picked]
+    return by_stratum[~picked], held[torch.randperm(len(held), generator=generator)]
 
 
 def fit_seed(random_state: Any) -> int:

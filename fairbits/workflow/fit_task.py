@@ -22,7 +22,8 @@ from fairbits.encoding import TableEncoder
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, InputWarning, did_you_mean
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
-from fairbits.estimators.certified import CertifiedClassifier, for_decisions, method_path
+from fairbits.estimators.base import method_path
+from fairbits.estimators.certified import CertifiedClassifier, for_decisions
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.estimators.posterior import PosteriorEncoder
