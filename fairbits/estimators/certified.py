@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairbits.certificate import Certificate, SmallGroupWarning, TrainingRowsWarning, certify
 from fairbits.certificate.deviations import HOEFFDING
-from fairbits.certificate.released_code import encode_rows, need_certified_code
+from fairbits.certificate.released_code import encode_rows, has_code, last_step, need_certified_code
 from fairbits.encoding import GroupEncoder, SeenRows, row_hashes, take_rows
 from fairbits.encoding.recognition import person_numbers, split_people
 from fairbits.errors import InputError
 from fairbits.estimators.base import method_path
-from fairbits.estimators.candidates import Decision, decisions, fitted_once, has_code, in_words, last_step, out_of_fold
+from fairbits.estimators.candidates import Decision, decisions, fitted_once, in_words, out_of_fold
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import MISTAKE
 from fairbits.estimators.fair_code import FairCodeClassifier

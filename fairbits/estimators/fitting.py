@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
 from fairbits.errors import InputError
@@ -179,6 +180,19 @@ def number_cells(*columns: np.ndarray) -> np.ndarray:
     """
     stacked = np.column_stack([*columns, np.zeros(len(columns[0]), np.int64)])
     return np.unique(stacked, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
+
+
+def stratified_folds(y: np.ndarray, s: np.ndarray, n_folds: int, random_state: Any) -> list:
+    """Return (training rows, test rows) of folds in which every (label, group) cell has its share."""
+    cells = number_cells(np.unique(y, return_inverse=True)[1], s)
+    sizes = np.bincount(cells)[cells]
+    row = int(sizes.argmin())
+    if sizes[row] < n_folds:
+        raise InputError(
+            f"{n_folds} folds need as many rows of every label in every group; the cell of row {row} has {sizes[row]} "
+            f"(label {y[row]}). Use fewer folds, or merge groups or labels."
+        )
+    return list(StratifiedKFold(n_folds, shuffle=True, random_state=random_state).split(cells, cells))
 
 
 def _select(first: Any, table: Table, replicas: list[Replica]) -> Any:
