@@ -31,7 +31,8 @@ from fairbits.estimators.promises import NotCertifiedError, Promise, released_cl
 from fairbits.settings import check_settings
 from fairbits.tables.task import MERGE, Task
 from fairbits.workflow.comparisons import OWN, Scored, alternatives, estimated_front, is_borderline, smallest_useful
-from fairbits.workflow.option_words import audit_in_words, worded
+from fairbits.workflow.decision_checks import audit_in_words
+from fairbits.workflow.option_words import worded
 from fairbits.workflow.rival_models import rival_models
 
 GAMMAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # to compare a fixed one with

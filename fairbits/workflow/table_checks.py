@@ -21,8 +21,8 @@ from fairbits.estimators.promises import released_class
 from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
-from fairbits.workflow.decision_checks import class_rates, people_notes, people_of
-from fairbits.workflow.option_words import WORDS, audit_in_words, worded
+from fairbits.workflow.decision_checks import audit_in_words, class_rates, people_notes, people_of
+from fairbits.workflow.option_words import WORDS, worded
 
 CONTRADICTED, NOT_CONTRADICTED, CONFIRMED = "contradicted", "not contradicted", "confirmed"
 NOTHING_BEFORE, NOT_FRESH = "nothing to compare with", "not fresh"
