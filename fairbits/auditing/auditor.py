@@ -9,6 +9,7 @@ import numpy as np
 from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes, score_intervals
 from fairbits.auditing.subjects import Subject, read_subject
 from fairbits.certificate import Certificate, certify
+from fairbits.certificate.certificate_record import at_least, at_most, percent
 from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.confidence_bounds import group_sums
 from fairbits.certificate.released_code import Release, fitted_code
@@ -16,7 +17,6 @@ from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, InputWarning
 from fairbits.information.shown_tables import held_out_information, share_entropy, shown_information
-from fairbits.rounding import at_least, at_most, percent
 from fairbits.settings import check_value
 
 PROBES_TITLE = (

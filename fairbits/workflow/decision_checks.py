@@ -13,11 +13,11 @@ from scipy.stats import chi2_contingency
 
 from fairbits.auditing import Audit, audit
 from fairbits.certificate import Certificate, certify, group_rates
+from fairbits.certificate.certificate_record import at_least, at_most, percent
 from fairbits.certificate.decision_rates import smallest_ratio
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, did_you_mean
 from fairbits.report.wording import rate_lines
-from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.column_checks import IDENTIFIES, repeated_identifiers, without_identifiers
 from fairbits.tables.protected_groups import group_sizes, numbers_or_days, protected, sensitive_groups
 from fairbits.tables.table_file import TableFile
