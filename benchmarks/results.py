@@ -15,7 +15,8 @@ from benchmarks.outcomes import RESULTS, Job, arguments, outcomes, outcomes_of, 
 from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TableEncoder, VanillaClassifier
 from fairbits.datasets import load_adult, load_compas
 from fairbits.estimators import fit_stack
-from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
+from fairbits.estimators.codes import held_out_scores
+from fairbits.estimators.fitting import stratified_folds
 
 FOLDER = RESULTS / "core"
 FOLDS, SEEDS = 3, range(5)

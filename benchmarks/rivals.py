@@ -16,7 +16,8 @@ import fairbits.rivals
 from benchmarks.outcomes import RESULTS, Job, arguments, outcomes, outcomes_of, publish
 from fairbits.datasets import load_adult, load_compas
 from fairbits.estimators import fit_stack
-from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
+from fairbits.estimators.codes import held_out_scores
+from fairbits.estimators.fitting import stratified_folds
 
 FOLDER = RESULTS / "rivals"
 LOADERS = {"compas": load_compas, "adult": load_adult}

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from fairbits.certificate.certificate_record import at_most
 from fairbits.certificate.decision_rates import equal_limit
-from fairbits.rounding import at_most
 from fairbits.tables.task import CALIBRATION_SHARE, FEWEST_OF_A_GROUP, TEST_SHARE
 
 ROWS = (1_000, 2_000, 5_000, 10_000, 30_000, 100_000)  # of the table

@@ -18,7 +18,7 @@ import fairbits.rivals
 from benchmarks.outcomes import RESULTS, Job, run_and_publish
 from fairbits.datasets import load_adult
 from fairbits.estimators import fit_stack
-from fairbits.estimators.diagnostics import held_out_scores
+from fairbits.estimators.codes import held_out_scores
 from fairbits.metrics import auc
 
 FOLDER = RESULTS / "scores"

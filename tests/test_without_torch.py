@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fairbits import certify
-from fairbits.rounding import at_most
+from fairbits.certificate.certificate_record import at_most
 
 PROGRAM = """
 import sys

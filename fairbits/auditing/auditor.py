@@ -9,14 +9,14 @@ import numpy as np
 from fairbits.auditing.probes import FULL, QUICK, QUICK_ROWS, ProbeResult, run_probes, score_intervals
 from fairbits.auditing.subjects import Subject, read_subject
 from fairbits.certificate import Certificate, certify
+from fairbits.certificate.certificate_record import at_least, at_most, percent
 from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.confidence_bounds import group_sums
 from fairbits.certificate.released_code import Release, fitted_code
 from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
 from fairbits.encoding.recognition import one_row_each
-from fairbits.errors import InputError
+from fairbits.errors import InputError, InputWarning
 from fairbits.information.shown_tables import held_out_information, share_entropy, shown_information
-from fairbits.rounding import at_least, at_most, percent
 from fairbits.settings import check_value
 
 PROBES_TITLE = (
@@ -30,6 +30,10 @@ PROBE = (
 )
 
 LISTED_BITS = 16  # up to here all words of a random code are listed
+
+
+class LessFairWarning(InputWarning):
+    """The model is less fair than one without protection."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,7 @@ def audit(
     concerns += model.concerns(rows, y, sensitive_features) if hasattr(model, "concerns") else []
     task, intervals = (None, {}) if model is None or y is None else _task(subject, np.asarray(y), groups, confidence)
     if unmitigated is not None and task is not None:
-        from fairbits.estimators.diagnostics import held_out_scores, worse_than_unmitigated  # needs torch
+        from fairbits.estimators.codes import held_out_scores  # needs torch
 
         plain = held_out_scores(*fitted_code(unmitigated, X, sensitive_features), np.asarray(y), groups)
         concerns += worse_than_unmitigated(task, plain, groups)
@@ -195,8 +199,7 @@ def audit(
 
 def _task(subject: Subject, y: np.ndarray, groups: np.ndarray, confidence: float) -> tuple[dict, dict]:
     """Return the scores, and intervals of accuracy and AUC: averaged over draws and of the one draw that is scored."""
-    from fairbits.estimators.diagnostics import held_out_scores  # needs torch, as the next
-    from fairbits.information.sampling import code_information
+    from fairbits.estimators.codes import code_information, held_out_scores  # needs torch
 
     model, codes = subject.model, subject.views.get("one draw")
     labels = np.searchsorted(model.classes_, y)
@@ -209,6 +212,24 @@ def _task(subject: Subject, y: np.ndarray, groups: np.ndarray, confidence: float
         scores = {name: value for name, value in scores.items() if not name.startswith(("one_draw_", "information"))}
         scores["information"] = code_information(subject.views["decision"].astype(np.float64), groups)
     return scores, intervals
+
+
+def worse_than_unmitigated(scores: dict[str, float], plain: dict[str, float], groups: np.ndarray) -> list[Warning]:
+    """Return a warning if a fairness score (less is better) is clearly larger than that of an unmitigated model.
+
+    Groups (n, columns) are numbered. Clearly: by more than 1.6 standard errors of a difference of two rates, at their
+    largest variance and for the smallest groups; a rule of thumb, not a test.
+    """
+    smallest = min(np.sort(np.unique(column, return_counts=True)[1])[:2].tolist() for column in groups.T)
+    margin = 1.645 * 0.5 * float(np.sqrt(np.sum(1 / np.array(smallest))))
+    worse = [
+        f"{name} {scores[name]:.3f} against {plain[name]:.3f}"
+        for name in ("gpa", "audc", "discrimination")
+        if name in plain and scores[name] > plain[name] + margin
+    ]
+    problem = f"The predictions are less fair than those of a model without protection: {', '.join(worse)}."
+    remedy = "Try another gamma, more epochs or another seed, and compare again."
+    return [LessFairWarning(problem, remedy=remedy)] if worse else []
 
 
 def _probe(views: dict, groups: np.ndarray, title: str, probes: str, confidence: float, seed: int) -> list[ProbeResult]:

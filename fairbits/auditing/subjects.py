@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbits.certificate.released_code import binary_digits, certified_decision, fitted_code
+from fairbits.certificate.released_code import binary_digits, certified_decision, fitted_code, last_step
 from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
 from fairbits.settings import check_value
@@ -79,8 +79,6 @@ def _read_code(source: Any, X: Any, draws: int, random_state: int) -> Subject:
 
 def _read_decision(source: Any, X: Any, sensitive_features: Any) -> Subject:
     """Return the class of a model, which alone is certified."""
-    from fairbits.estimators.candidates import last_step  # needs torch
-
     method, rows = last_step(source.estimator_, X, sensitive_features)
     decided = np.searchsorted(source.classes_, source.predict(X, sensitive_features=sensitive_features))
     law, scored = binary_digits(decided, len(source.classes_)), hasattr(method, "predict_proba")

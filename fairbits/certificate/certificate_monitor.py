@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairbits.certificate.anytime import MonitorContent, TwoGroups, Watched, places
+from fairbits.certificate.certificate_record import at_least, at_most, percent
 from fairbits.certificate.certificate_state import read_content
 from fairbits.certificate.certification import CodedRows, coded_rows, numbered_rows
 from fairbits.certificate.confidence_bounds import MAX_BITS, GroupSums, group_sums
@@ -16,7 +17,6 @@ from fairbits.certificate.released_code import Release, fitted_code
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.columns import label
 from fairbits.errors import InputError
-from fairbits.rounding import at_least, at_most, percent
 from fairbits.settings import check_value
 from fairbits.storage import file_errors, replace_file
 

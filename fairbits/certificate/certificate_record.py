@@ -1,5 +1,6 @@
-"""The certificate: numbers, what they cover, and what they do not."""
+"""The certificate: numbers, rounded to the safe side in texts, what they cover, and what they do not."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -7,7 +8,6 @@ from pydantic import Field
 
 from fairbits.certificate.deviations import HOEFFDING
 from fairbits.errors import InputError
-from fairbits.rounding import at_most, percent
 from fairbits.settings import check_value
 
 Bound = Annotated[float, Field(ge=0, le=1)]
@@ -28,6 +28,33 @@ DOES_NOT_COVER = (
     "single persons, and groups that are not listed here",
     "a model that was trained, tuned or chosen by looking at these calibration rows",
 )
+
+
+def at_most(bound: float, digits: int = 3) -> str:
+    """Return an upper bound as text, rounded up.
+
+    >>> at_most(0.0492), at_most(0.2)
+    ('0.050', '0.200')
+    """
+    return f"{math.ceil(round(bound * 10**digits, 6)) / 10**digits:.{digits}f}"
+
+
+def at_least(bound: float, digits: int = 3) -> str:
+    """Return a lower bound as text, rounded down.
+
+    >>> at_least(0.0499)
+    '0.049'
+    """
+    return f"{math.floor(round(bound * 10**digits, 6)) / 10**digits:.{digits}f}"
+
+
+def percent(confidence: float) -> str:
+    """Return a confidence with the digits it needs, never 100%.
+
+    >>> percent(0.95), percent(0.9999)
+    ('95%', '99.99%')
+    """
+    return f"{100 * confidence:.12g}%"
 
 
 @dataclass(frozen=True)

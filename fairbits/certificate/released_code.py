@@ -145,6 +145,18 @@ def encode_rows(steps: Iterable[tuple[str, Any]], X: Any, sensitive_features: An
     return X
 
 
+def has_code(model: Any) -> bool:
+    """Return whether a model, or the last step of a pipeline, has a code."""
+    return hasattr(model[-1] if isinstance(model, Pipeline) else model, "code_probabilities")
+
+
+def last_step(model: Any, X: Any, s: Any) -> tuple[Any, Any]:
+    """Return the classifier at the end of a pipeline, and the rows as it sees them."""
+    if isinstance(model, Pipeline):
+        return model[-1], encode_rows(model.steps[:-1], X, s)
+    return model, X
+
+
 def fitted_code(source: Any, X: Any, sensitive_features: Any = None) -> tuple[Any, Any]:
     """Return the estimator inside a fitted pipeline or a choice among models, and the rows as it sees them."""
     if isinstance(source, Pipeline):

@@ -11,7 +11,6 @@ from typer import Argument, Option
 
 from fairbits.commands import terminal
 from fairbits.errors import InputError, MissingExtraError
-from fairbits.rounding import at_least, at_most, percent
 from fairbits.storage import file_errors, locked
 
 if TYPE_CHECKING:
@@ -119,6 +118,7 @@ def _opened(
 ) -> "CertificateMonitor":
     """Return the monitor of a state that is there, or a new one."""
     from fairbits.certificate import CertificateMonitor
+    from fairbits.certificate.certificate_record import percent
     from fairbits.settings import check_value
     from fairbits.workflow.stream_checks import promised_limit
 
@@ -142,6 +142,8 @@ def _opened(
 
 
 def _words(monitor: "CertificateMonitor") -> str:
+    from fairbits.certificate.certificate_record import at_least, at_most
+
     lines = [f"  {'batch':>5} {'rows':>11} {'at least':>8} {'at most':>8}  verdict"]
     for number, row in list(enumerate(monitor.history.itertuples(index=False), 1))[-LAST:]:
         bounds = f"{at_least(row.at_least, 4):>8} {at_most(row.at_most, 4):>8}"
@@ -150,6 +152,8 @@ def _words(monitor: "CertificateMonitor") -> str:
 
 
 def _draw(monitor: "CertificateMonitor", picture: Path) -> None:
+    from fairbits.certificate.certificate_record import percent
+
     try:
         from fairbits.report.charts import bounds_chart, save_picture
     except ImportError:

@@ -196,6 +196,11 @@ class TrainedClassifier(SettingsClassifier):
         return tags
 
 
+def method_path(method: Any) -> str:
+    """Return in what the models of a path differ: the limit that they are trained to, gamma, or the candidate."""
+    return next(name for name in ("limit", "gamma", "candidate") if name in method.stacked_settings)
+
+
 class NetworkSettings(SettingsClassifier):
     """Settings of a network that is trained by batches."""
 

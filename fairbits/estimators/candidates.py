@@ -1,7 +1,6 @@
 """Any classifiers as candidates for a certified decision: fitted once, and asked once for every row."""
 
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,8 +8,9 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from fairbits.certificate.released_code import encode_rows
+from fairbits.certificate.released_code import last_step
 from fairbits.encoding import GroupEncoder, take_rows
+from fairbits.estimators.codes import sensitive_keyword
 
 FOLDS = 3  # in which training rows are decided by models that have not seen them
 
@@ -31,11 +31,6 @@ class Decision:
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the decisions of this candidate."""
         return X[:, self.place]
-
-
-def has_code(model: Any) -> bool:
-    """Return whether a model, or the last step of a pipeline, has a code."""
-    return hasattr(model[-1] if isinstance(model, Pipeline) else model, "code_probabilities")
 
 
 def in_words(model: Any) -> str:
@@ -64,19 +59,3 @@ def decisions(model: Any, X: Any, s: Any) -> np.ndarray:
     """Return the classes that a fitted classifier, or a pipeline that ends in one, predicts.  (n,)"""
     method, rows = last_step(model, X, s)
     return np.asarray(method.predict(rows, **sensitive_keyword(method.predict, s)))
-
-
-def last_step(model: Any, X: Any, s: Any) -> tuple[Any, Any]:
-    """Return the classifier at the end of a pipeline, and the rows as it sees them."""
-    if isinstance(model, Pipeline):
-        return model[-1], encode_rows(model.steps[:-1], X, s)
-    return model, X
-
-
-def sensitive_keyword(call: Any, s: Any) -> dict[str, Any]:
-    """Return the sensitive features as a keyword of a function that takes them; fairlearn's may not name it."""
-    if call is None:
-        return {}
-    parameters = signature(call).parameters.values()
-    any_name = call.__module__.startswith("fairlearn.") and any(p.kind is p.VAR_KEYWORD for p in parameters)
-    return {"sensitive_features": s} if any_name or any(p.name == "sensitive_features" for p in parameters) else {}

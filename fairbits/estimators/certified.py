@@ -16,11 +16,12 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairbits.certificate import Certificate, SmallGroupWarning, TrainingRowsWarning, certify
 from fairbits.certificate.deviations import HOEFFDING
-from fairbits.certificate.released_code import encode_rows, need_certified_code
+from fairbits.certificate.released_code import encode_rows, has_code, last_step, need_certified_code
 from fairbits.encoding import GroupEncoder, SeenRows, row_hashes, take_rows
 from fairbits.encoding.recognition import person_numbers, split_people
 from fairbits.errors import InputError
-from fairbits.estimators.candidates import Decision, decisions, fitted_once, has_code, in_words, last_step, out_of_fold
+from fairbits.estimators.base import method_path
+from fairbits.estimators.candidates import Decision, decisions, fitted_once, in_words, out_of_fold
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import MISTAKE
 from fairbits.estimators.fair_code import FairCodeClassifier
@@ -311,11 +312,6 @@ def for_decisions(template: Any) -> None:
     """Let a pipeline that ends in a linear code train for the accuracy of its class, where nobody gets the code."""
     if isinstance(template[-1], LinearCodeClassifier):
         template[-1].objective = "accuracy"
-
-
-def method_path(method: Any) -> str:
-    """Return in what the models of a path differ: the limit that they are trained to, gamma, or the candidate."""
-    return next(name for name in ("limit", "gamma", "candidate") if name in method.stacked_settings)
 
 
 def _check_people(person: Any, rows: tuple[np.ndarray, np.ndarray]) -> None:

@@ -1,7 +1,8 @@
-"""Codes of bits: what all methods with one share, and a coarse code for those too wide to certify."""
+"""Codes of bits: what all methods with one share, scores on held-out rows, and a coarse code for codes too wide."""
 
 import hashlib
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,10 +17,12 @@ from fairbits.certificate import Certificate, Release, certify
 from fairbits.certificate.released_code import check_certified_kind, fitted_code, system_uniforms
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.base import InvariantClassifier, TrainedClassifier, softmax
-from fairbits.estimators.candidates import sensitive_keyword
-from fairbits.information import binary_entropy
-from fairbits.information.sampling import code_information
+from fairbits.information import binary_entropy, joint_information, monte_carlo_information
+from fairbits.information.words import MAX_BITS
+from fairbits.metrics.gaps import prediction_scores
 from fairbits.settings import check_value, setting
+
+EXACT_COST = 2**32  # rows times code words up to which `code_information` sums exactly
 
 
 class CollapsedCodeWarning(InputWarning):
@@ -72,6 +75,15 @@ class FittedCodeMixin(ClassifierMixin, BitsMixin):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
+
+
+def sensitive_keyword(call: Any, s: Any) -> dict[str, Any]:
+    """Return the sensitive features as a keyword of a function that takes them; fairlearn's may not name it."""
+    if call is None:
+        return {}
+    parameters = signature(call).parameters.values()
+    any_name = call.__module__.startswith("fairlearn.") and any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return {"sensitive_features": s} if any_name or any(p.name == "sensitive_features" for p in parameters) else {}
 
 
 class TrainedCode(BitsMixin, TrainedClassifier):
@@ -178,6 +190,50 @@ class CodeClassifier(TrainedCode, InvariantClassifier):
 
     The other parameters are those of all methods; see `InvariantClassifier`.
     """
+
+
+def code_information(theta: np.ndarray, groups: np.ndarray, y: np.ndarray | None = None) -> float:
+    """Return the information of one draw about numbered groups (n, columns), in bits, for reports.
+
+    The largest over the columns; with labels y, the mean within labels, I(T;S|Y). Exact unless the code is wide or the
+    table long; then the mean of 2,000 draws.
+    """
+
+    def measured(t: Tensor, column: np.ndarray) -> float:
+        s = torch.from_numpy(np.unique(column, return_inverse=True)[1])
+        n, m = t.shape
+        if m <= MAX_BITS and n * 2**m <= EXACT_COST:
+            return float(joint_information(t, s))
+        return float(monte_carlo_information(t, s, 2_000, generator=torch.Generator().manual_seed(0))[0])
+
+    labels = np.zeros(len(theta)) if y is None else np.asarray(y)
+    strata = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    table = torch.from_numpy(theta)
+    return max(sum(len(r) / len(theta) * measured(table[r], column[r]) for r in strata) for column in groups.T)
+
+
+def held_out_scores(model: Any, X: Any, y: np.ndarray, s: np.ndarray, codes: Any = None) -> dict[str, float]:
+    """Return the scores of a fitted estimator on rows X; s (n, columns) are group numbers, the worst column counts.
+
+    auc, accuracy: more is better; gpa, audc, discrimination: less. A method with a code also gets the scores of the
+    prediction from one drawn code (one_draw_..., of `codes` or fresh ones) and the information of one draw, in bits:
+    less is better. A rival whose labels are drawn gets the scores of one draw, too.
+
+    Our methods predict without s. A rival that cannot (`groups_at_prediction`, see `fairbits.rivals`) gets s and must
+    have been fitted to the same numbers.
+    """
+    known = {"sensitive_features": s} if getattr(model, "groups_at_prediction", False) else {}
+    scores = prediction_scores(model.predict_proba(X, **known), model.classes_, y, s)
+    if hasattr(model, "sampled_proba") and not getattr(model, "is_hard", False):
+        shown = model.sampled_proba(X, **known) if codes is None else model.decode(codes)
+        drawn = prediction_scores(shown, model.classes_, y, s)
+        scores |= {f"one_draw_{name}": value for name, value in drawn.items()}
+    if hasattr(model, "decode"):
+        theta = model.code_probabilities(X)
+        scores["information"] = code_information(theta, s)
+        if model.condition_on_label:
+            scores["information_within_labels"] = code_information(theta, s, y)
+    return scores
 
 
 @dataclass(frozen=True)

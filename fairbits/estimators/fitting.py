@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
 from fairbits.errors import InputError
 from fairbits.estimators.inputs import Table, read_table
 from fairbits.metrics.gaps import paper_objective, prediction_scores
 from fairbits.settings import check_settings
-from fairbits.training import Replica, TrainingData, split_rows
+from fairbits.training import Replica, TrainingData
 
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]
@@ -144,6 +145,26 @@ def _replica(worker: Any, table: Table, own: np.ndarray) -> Replica:
     return Replica(net=net.to(worker.device), rows=train_rows, validation=held, seed=loop, scalars=scalars)
 
 
+def split_rows(strata: torch.Tensor, fraction: float, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Split rows into (training, held-out), the held-out ones a systematic sample over the shuffled strata.
+
+    >>> train, held = split_rows(torch.arange(100) % 2, 0.1, torch.Generator().manual_seed(0))
+    >>> len(train), len(held), int((held % 2).sum())
+    (90, 10, 5)
+    """
+    n = len(strata)
+    n_held = round(fraction * n)
+    shuffled = torch.randperm(n, generator=generator)
+    by_stratum = shuffled[strata[shuffled].argsort(stable=True)]
+    start = torch.rand(1, generator=generator)
+    picked = torch.zeros(n, dtype=torch.bool)
+    if n_held:
+        spots = ((torch.arange(n_held) + start) * (n / n_held)).long()
+        picked[spots.clamp(max=n - 1)] = True  # float32 may round the last one up
+    held = by_stratum[picked]
+    return by_stratum[~picked], held[torch.randperm(len(held), generator=generator)]
+
+
 def fit_seed(random_state: Any) -> int:
     """Return a seed: from the operating system for None, leaving numpy's global generator alone."""
     if random_state is None:
@@ -159,6 +180,19 @@ def number_cells(*columns: np.ndarray) -> np.ndarray:
     """
     stacked = np.column_stack([*columns, np.zeros(len(columns[0]), np.int64)])
     return np.unique(stacked, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
+
+
+def stratified_folds(y: np.ndarray, s: np.ndarray, n_folds: int, random_state: Any) -> list:
+    """Return (training rows, test rows) of folds in which every (label, group) cell has its share."""
+    cells = number_cells(np.unique(y, return_inverse=True)[1], s)
+    sizes = np.bincount(cells)[cells]
+    row = int(sizes.argmin())
+    if sizes[row] < n_folds:
+        raise InputError(
+            f"{n_folds} folds need as many rows of every label in every group; the cell of row {row} has {sizes[row]} "
+            f"(label {y[row]}). Use fewer folds, or merge groups or labels."
+        )
+    return list(StratifiedKFold(n_folds, shuffle=True, random_state=random_state).split(cells, cells))
 
 
 def _select(first: Any, table: Table, replicas: list[Replica]) -> Any:

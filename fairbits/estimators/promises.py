@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairbits.certificate import Certificate
+from fairbits.certificate.certificate_record import at_most, percent
 from fairbits.certificate.certification import CodedRows
 from fairbits.certificate.released_code import binary_digits
 from fairbits.errors import InputError, InputWarning
-from fairbits.rounding import at_most, percent
 
 QUANTITIES = {  # of a claim: its name in words, and the power p with which its slack shrinks as 1 / rows^(1/p)
     "total_variation": ("disparity", 2),

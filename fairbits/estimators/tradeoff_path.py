@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from fairbits.certificate.released_code import encode_rows
 from fairbits.encoding import take_rows
 from fairbits.errors import InputError, MissingExtraError
-from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
-from fairbits.estimators.fitting import OnEpoch, fit_stack
+from fairbits.estimators.codes import held_out_scores
+from fairbits.estimators.fitting import OnEpoch, fit_stack, stratified_folds
 from fairbits.estimators.inputs import new_group_encoder, said_elsewhere
 from fairbits.settings import check_settings, setting
 

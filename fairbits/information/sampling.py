@@ -3,19 +3,17 @@
 import warnings
 from typing import TypeAlias, Unpack
 
-import numpy as np
 import torch
 from torch import Generator, Tensor
 from torch.nn.functional import threshold
 
 from fairbits.errors import InputError, InputWarning
-from fairbits.information.exact import LN2, joint_information, mixture_divergence, safe_log, table_information
-from fairbits.information.words import MAX_BITS, Groups, Weighing, group_weights, with_gradient
+from fairbits.information.exact import LN2, mixture_divergence, safe_log, table_information
+from fairbits.information.words import Groups, Weighing, group_weights, with_gradient
 
 RNG: TypeAlias = Generator | None
 CLAMP = 1e-6
 PENALTY_CLAMP = 1e-3
-EXACT_COST = 2**32  # rows times code words up to which `code_information` sums exactly
 _CHUNK_NUMBERS = 2**20  # likelihoods held at a time: 4 MB in float32
 _NEGLIGIBLE = 1e-30  # relative to the largest likelihood; smaller numbers only slow the processor down
 
@@ -167,23 +165,3 @@ def counted_information(codes: Tensor, groups: Tensor, **weighing: Unpack[Weighi
     words, word = codes.unique(dim=0, return_inverse=True)
     tables = row_weights.new_zeros(prior.shape[-1], len(words)).index_add(1, word, row_weights)
     return table_information(tables, prior)
-
-
-def code_information(theta: np.ndarray, groups: np.ndarray, y: np.ndarray | None = None) -> float:
-    """Return the information of one draw about numbered groups (n, columns), in bits, for reports.
-
-    The largest over the columns; with labels y, the mean within labels, I(T;S|Y). Exact unless the code is wide or the
-    table long; then the mean of 2,000 draws.
-    """
-
-    def measured(t: Tensor, column: np.ndarray) -> float:
-        s = torch.from_numpy(np.unique(column, return_inverse=True)[1])
-        n, m = t.shape
-        if m <= MAX_BITS and n * 2**m <= EXACT_COST:
-            return float(joint_information(t, s))
-        return float(monte_carlo_information(t, s, 2_000, generator=torch.Generator().manual_seed(0))[0])
-
-    labels = np.zeros(len(theta)) if y is None else np.asarray(y)
-    strata = [np.flatnonzero(labels == label) for label in np.unique(labels)]
-    table = torch.from_numpy(theta)
-    return max(sum(len(r) / len(theta) * measured(table[r], column[r]) for r in strata) for column in groups.T)

@@ -20,7 +20,8 @@ from fairbits import datasets
 from fairbits.encoding import TableEncoder
 from fairbits.errors import InputError
 from fairbits.estimators import FairCodeClassifier, fit_stack
-from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
+from fairbits.estimators.codes import held_out_scores
+from fairbits.estimators.fitting import stratified_folds
 from fairbits.information import binary_entropy, group_entropy, joint_information, word_tables
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning

@@ -22,7 +22,7 @@ from torch import Tensor
 from fairbits.certificate import Certificate
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators import CertifiedClassifier, FairCodeClassifier
-from fairbits.estimators.certified import method_path
+from fairbits.estimators.base import method_path
 from fairbits.modelfile import manifest
 from fairbits.modelfile import model_content as content
 from fairbits.storage import need, versions

@@ -5,11 +5,11 @@ from typing import Any
 
 import pandas as pd
 
+from fairbits.certificate.certificate_record import at_least, at_most, percent
 from fairbits.report import charts as draw
 from fairbits.report import wording
 from fairbits.report.page import Chart, Key, Section, number_table, section
 from fairbits.report.wording import TEXTS, Record, Table, in_percent, interval, is_hard, kind, known_as, listed
-from fairbits.rounding import at_least, at_most, percent
 
 OWN = "fairbits"
 MARKS = {

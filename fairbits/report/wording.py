@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairbits.rounding import at_least, at_most, percent
+from fairbits.certificate.certificate_record import at_least, at_most, percent
 
 Record = dict[str, Any]
 

@@ -6,4 +6,3 @@ from fairbits.training.plan import Replica as Replica
 from fairbits.training.plan import Schedule as Schedule
 from fairbits.training.plan import TrainingData as TrainingData
 from fairbits.training.plan import joint_groups as joint_groups
-from fairbits.training.plan import split_rows as split_rows

@@ -33,8 +33,7 @@ class Schedule:
     validation_fraction: float = setting(0.1, at_least=0, at_most=0.9)
     selection: str = setting("objective", one_of=("objective", "paper", "last"))
 
-    def __post_init__(self) -> None:
-        check_settings(self)
+    __post_init__ = check_settings  # type: ignore[misc]
 
 
 @dataclass(kw_only=True)
@@ -137,23 +136,3 @@ class BalancedBatches:
         cell = torch.randint(len(self._counts), self._shape, generator=generator)
         place = (torch.rand(self._shape, generator=generator) * self._counts[cell]).long()
         return self._rows[self._first[cell] + place.minimum(self._counts[cell] - 1)]
-
-
-def split_rows(strata: Tensor, fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Split rows into (training, held-out), the held-out ones a systematic sample over the shuffled strata.
-
-    >>> train, held = split_rows(torch.arange(100) % 2, 0.1, torch.Generator().manual_seed(0))
-    >>> len(train), len(held), int((held % 2).sum())
-    (90, 10, 5)
-    """
-    n = len(strata)
-    n_held = round(fraction * n)
-    shuffled = torch.randperm(n, generator=generator)
-    by_stratum = shuffled[strata[shuffled].argsort(stable=True)]
-    start = torch.rand(1, generator=generator)
-    picked = torch.zeros(n, dtype=torch.bool)
-    if n_held:
-        spots = ((torch.arange(n_held) + start) * (n / n_held)).long()
-        picked[spots.clamp(max=n - 1)] = True  # float32 may round the last one up
-    held = by_stratum[picked]
-    return by_stratum[~picked], held[torch.randperm(len(held), generator=generator)]

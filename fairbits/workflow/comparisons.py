@@ -14,13 +14,12 @@ from fairbits.auditing.auditor import Audit
 from fairbits.auditing.probes import score_intervals
 from fairbits.certificate.released_code import certified_decision, encode_rows, fitted_code
 from fairbits.encoding import GroupEncoder
-from fairbits.estimators.certified import method_path
-from fairbits.estimators.diagnostics import held_out_scores
+from fairbits.estimators.base import method_path
+from fairbits.estimators.codes import code_information, held_out_scores
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import released_class
 from fairbits.information import total_variation
-from fairbits.information.sampling import code_information
 from fairbits.metrics.gaps import mcnemar_p_value
 
 OWN = "fairbits"  # the name of every model of the path

@@ -2,6 +2,7 @@
 
 import fnmatch
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -10,17 +11,17 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2_contingency
 
-from fairbits.auditing import Audit
+from fairbits.auditing import Audit, audit
 from fairbits.certificate import Certificate, certify, group_rates
+from fairbits.certificate.certificate_record import at_least, at_most, percent
 from fairbits.certificate.decision_rates import smallest_ratio
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, did_you_mean
 from fairbits.report.wording import rate_lines
-from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.column_checks import IDENTIFIES, repeated_identifiers, without_identifiers
 from fairbits.tables.protected_groups import group_sizes, numbers_or_days, protected, sensitive_groups
 from fairbits.tables.table_file import TableFile
-from fairbits.workflow.option_words import WORDS, audit_in_words
+from fairbits.workflow.option_words import WORDS, worded
 
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
 
@@ -238,6 +239,18 @@ def audit_table(
     found = [audit_in_words(Z, sensitive_features=part, person=who, **options)[0] for part in parts]
     asks = people_notes(table, person, [*sensitive, *drop, label])
     return found, [audited, *read.notes, *notes, *said, *filled, *hint, *asks]
+
+
+def audit_in_words(*what: Any, **options: Any) -> tuple[Audit, list[Warning]]:
+    """Audit, and return the record with its concerns in the words of the command line, and the concerns themselves."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = audit(*what, **options)
+    concerns = [w.message for w in caught if isinstance(w.message, Warning)]
+    words = {str(concern): worded(concern) for concern in concerns}
+    unavailable = found.unavailable | ({"task": WORDS["audits"]["no_task"]} if "task" in found.unavailable else {})
+    said = tuple(words.get(str(concern), str(concern)) for concern in found.concerns)
+    return replace(found, concerns=said, unavailable=unavailable), concerns
 
 
 def _filled(Z: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

@@ -22,7 +22,8 @@ from fairbits.encoding import TableEncoder
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, InputWarning, did_you_mean
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
-from fairbits.estimators.certified import CertifiedClassifier, for_decisions, method_path
+from fairbits.estimators.base import method_path
+from fairbits.estimators.certified import CertifiedClassifier, for_decisions
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.estimators.posterior import PosteriorEncoder
@@ -30,7 +31,8 @@ from fairbits.estimators.promises import NotCertifiedError, Promise, released_cl
 from fairbits.settings import check_settings
 from fairbits.tables.task import MERGE, Task
 from fairbits.workflow.comparisons import OWN, Scored, alternatives, estimated_front, is_borderline, smallest_useful
-from fairbits.workflow.option_words import audit_in_words, worded
+from fairbits.workflow.decision_checks import audit_in_words
+from fairbits.workflow.option_words import worded
 from fairbits.workflow.rival_models import rival_models
 
 GAMMAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # to compare a fixed one with

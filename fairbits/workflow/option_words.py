@@ -1,15 +1,10 @@
-"""Errors, warnings and audits in the words of the command line: columns and options in place of Python's parameters."""
+"""Errors and warnings in the words of the command line: columns and options in place of Python's parameters."""
 
 import re
 import tomllib
-import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from fairbits.auditing import Audit
+from typing import Any
 
 WORDS = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
 PYTHON = re.compile(r"\b\w+=|\w\(|\b[a-z]+_[a-z_]+\b")  # a remedy in Python's words helps nobody on the command line
@@ -34,17 +29,3 @@ def worded(error: Any) -> str:
         about = f"{WORDS['options'].get(name, '--' + name.replace('_', '-'))} {value}"
     remedy = REMEDIES.get(type(error).__name__, "" if PYTHON.search(error.remedy) else error.remedy)
     return f"{about} {error.problem} {remedy(error) if callable(remedy) else remedy}".strip()
-
-
-def audit_in_words(*what: Any, **options: Any) -> tuple["Audit", list[Warning]]:
-    """Audit, and return the record with its concerns in the words of the command line, and the concerns themselves."""
-    from fairbits.auditing import audit  # here, as errors are worded without it
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = audit(*what, **options)
-    concerns = [w.message for w in caught if isinstance(w.message, Warning)]
-    words = {str(concern): worded(concern) for concern in concerns}
-    unavailable = found.unavailable | ({"task": WORDS["audits"]["no_task"]} if "task" in found.unavailable else {})
-    said = tuple(words.get(str(concern), str(concern)) for concern in found.concerns)
-    return replace(found, concerns=said, unavailable=unavailable), concerns

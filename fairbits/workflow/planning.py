@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from fairbits.certificate.certificate_record import at_least, at_most, percent
 from fairbits.certificate.confidence_bounds import information_bound
 from fairbits.certificate.decision_rates import equal_limit, smallest_limit
 from fairbits.certificate.deviations import normal_deviation
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError
-from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.task import Task
 from fairbits.workflow.option_words import WORDS
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairbits.auditing import Audit
 from fairbits.certificate import Certificate, Release, TrainingRowsWarning, certify, proved_gap
+from fairbits.certificate.certificate_record import at_least, at_most, percent
 from fairbits.certificate.certification import CodedRows, check_fresh
 from fairbits.certificate.confidence_bounds import MAX_BITS
 from fairbits.encoding.columns import label as text_of
@@ -18,11 +19,10 @@ from fairbits.encoding.recognition import RowSketch, one_row_each, row_hashes, t
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import CertifiedClassifier
 from fairbits.estimators.promises import released_class
-from fairbits.rounding import at_least, at_most, percent
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader, known_groups
 from fairbits.tables.table_file import TableFile
-from fairbits.workflow.decision_checks import class_rates, people_notes, people_of
-from fairbits.workflow.option_words import WORDS, audit_in_words, worded
+from fairbits.workflow.decision_checks import audit_in_words, class_rates, people_notes, people_of
+from fairbits.workflow.option_words import WORDS, worded
 
 CONTRADICTED, NOT_CONTRADICTED, CONFIRMED = "contradicted", "not contradicted", "confirmed"
 NOTHING_BEFORE, NOT_FRESH = "nothing to compare with", "not fresh"

@@ -19,9 +19,9 @@ from fairbits import (
     VanillaClassifier,
     audit,
 )
+from fairbits.auditing.auditor import LessFairWarning, worse_than_unmitigated
 from fairbits.certificate import SmallGroupWarning, TrainingRowsWarning
 from fairbits.datasets import make_independent, make_shifted_bits, make_xor
-from fairbits.estimators.diagnostics import LessFairWarning
 
 
 def table(n=3000, seed=0):
@@ -242,3 +242,11 @@ def test_nonsense_is_refused(model):
         audit(X, X, sensitive_features=s)
     with pytest.raises(ValueError, match="finite"):
         audit(np.full((100, 2), np.nan), sensitive_features=s)
+
+
+def test_less_fair_than_unmitigated_is_told_beyond_chance():
+    groups = np.arange(4000)[:, None] % 2
+    plain = {"gpa": 0.1, "audc": 0.1, "discrimination": 0.1}
+    assert worse_than_unmitigated(plain | {"gpa": 0.11}, plain, groups) == []
+    (concern,) = worse_than_unmitigated(plain | {"audc": 0.2}, plain, groups)
+    assert "audc 0.200 against 0.100" in str(concern)

@@ -10,8 +10,8 @@ from sklearn.metrics import roc_auc_score
 
 from fairbits import LinearCodeClassifier
 from fairbits.encoding import BinnedSensitiveFeaturesWarning
+from fairbits.estimators.codes import code_information
 from fairbits.estimators.debiased import DebiasedCode
-from fairbits.information.sampling import code_information
 
 
 @pytest.mark.parametrize("cls", by_kind())

@@ -1,15 +1,19 @@
-"""A replica in a stack equals its solo fit."""
+"""A replica in a stack equals its solo fit; its validation rows are a fair share of its rows."""
 
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 from battery import CODES, KINDS, by_kind, problem, quick
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import clone
 
 from fairbits import AdversarialClassifier
 from fairbits.estimators import fit_stack
+from fairbits.estimators.fitting import split_rows
 from fairbits.training.stacks import StackAdam
 
 SHORT = {"max_epochs": 4, "min_steps": 0, "batch_size": 128}
@@ -122,3 +126,21 @@ def test_hopeless_estimators_stop_and_leave_the_others_alone():
     for model in (models[0], models[2]):
         alone = clone(model).fit(X, y, sensitive_features=s)
         np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=1e-5)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=200).map(torch.tensor), st.floats(0, 0.9), st.integers(0, 1000))
+def test_split_is_a_partition_with_proportional_strata(groups, fraction, seed):
+    train, held = split_rows(groups, fraction, torch.Generator().manual_seed(seed))
+    assert sorted([*train.tolist(), *held.tolist()]) == list(range(len(groups)))
+    assert len(held) == round(fraction * len(groups))
+    for k in groups.unique():
+        assert abs((groups[held] == k).sum() - fraction * (groups == k).sum()) <= 2
+
+
+@pytest.mark.parametrize("n", [6150, 17094, 45222])
+def test_the_last_held_out_row_is_one_of_the_rows(n, monkeypatch):
+    """The largest uniform below 1, for which float32 rounds the last spot up to n."""
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: torch.full(shape, 1 - 2.0**-24))
+    train, held = split_rows(torch.zeros(n, dtype=torch.long), 0.1, torch.Generator().manual_seed(0))
+    assert len(held) == round(0.1 * n)
+    assert sorted([*train.tolist(), *held.tolist()]) == list(range(n))

@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TableEncoder, TradeoffPath, VanillaClassifier
-from fairbits.estimators.diagnostics import held_out_scores, stratified_folds
+from fairbits.estimators.codes import held_out_scores
+from fairbits.estimators.fitting import stratified_folds
 from fairbits.estimators.path_chart import path_chart
 
 

@@ -6,7 +6,7 @@ from battery import few_trees, quick
 
 from fairbits import BinaryMIClassifier, FairCodeClassifier, datasets
 from fairbits.datasets import biased_digits
-from fairbits.estimators.diagnostics import held_out_scores
+from fairbits.estimators.codes import held_out_scores
 from fairbits.lab.run_settings import Images, Method, Plane, Reference, Search, Strengths
 from fairbits.lab.runs import execute, external_fold, representation_views, seed_of
 from fairbits.metrics import auc

@@ -9,7 +9,7 @@ from small import BRIEF, S, X, Y
 
 from fairbits import BinaryBernoulliClassifier, Schedule, VanillaClassifier
 from fairbits.estimators import fit_stack
-from fairbits.estimators.diagnostics import stratified_folds
+from fairbits.estimators.fitting import stratified_folds
 from fairbits.lab.tuning import Layers, Objective, Search, SearchRange, search
 from fairbits.lab.tuning.search_space import search_space
 from fairbits.metrics.gaps import prediction_scores

@@ -17,7 +17,7 @@ from sklearn.model_selection import cross_validate
 
 from fairbits.encoding import GroupEncoder
 from fairbits.errors import MissingExtraError
-from fairbits.estimators.diagnostics import held_out_scores
+from fairbits.estimators.codes import held_out_scores
 from fairbits.metrics import discrimination
 
 DRAWN = ("reductions", "thresholds")  # predict at random

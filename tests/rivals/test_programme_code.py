@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from fairbits import InputError, audit, certify
-from fairbits.estimators.diagnostics import held_out_scores
+from fairbits.estimators.codes import held_out_scores
 from fairbits.estimators.optimal_front import optimal_front, word_information
 from fairbits.information import total_variation
 from fairbits.rivals import LinearProgrammeCode

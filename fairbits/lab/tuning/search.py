@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
-from fairbits.estimators.diagnostics import held_out_scores
+from fairbits.estimators.codes import held_out_scores
 from fairbits.lab.run_records import append_record, read_records
 from fairbits.lab.tuning.search_space import Objective, distributions, settings_of
 from fairbits.metrics.gaps import prediction_scores

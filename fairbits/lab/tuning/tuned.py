@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairbits.errors import InputError
 from fairbits.estimators import check_settings, setting
-from fairbits.estimators.diagnostics import stratified_folds
+from fairbits.estimators.fitting import stratified_folds
 from fairbits.estimators.inputs import new_group_encoder
 from fairbits.lab.tuning.search import Search, Trial
 from fairbits.lab.tuning.search_space import Objective, Space, search_space, settings_of
