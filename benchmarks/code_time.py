@@ -9,9 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from benchmarks.outcomes import RESULTS, Job, arguments, outcomes_of, publish, quietly
+from benchmarks.outcomes import RESULTS, Job, arguments, outcomes_of, publish, quietly, table_lines
 from fairbits import LinearCodeClassifier, PosteriorEncoder
 from fairbits.estimators import fit_stack
 from fairbits.estimators.certified import SHARES
@@ -72,7 +71,7 @@ def main() -> None:
                 "release, s": f"{took['release']:.1f}",
             }
         )
-    publish(FOLDER, [HEAD, pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)], _limits(found))
+    publish(FOLDER, [HEAD, *table_lines(list(rows[0]), [list(row.values()) for row in rows])], _limits(found))
 
 
 def whole(one: dict[str, Any]) -> float:

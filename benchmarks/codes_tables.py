@@ -1,11 +1,12 @@
 """The tables of ``python -m benchmarks.codes``, made from its records alone."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
+
+from benchmarks.outcomes import table_lines
 
 OURS, TOLD = "hard code, linear scores", "hard code of a network, encoder sees S"
 KINDS = {
@@ -72,10 +73,6 @@ def tables(records: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _table(head: Sequence[str], rows: list[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
-
-
 def _certified(found: pd.DataFrame) -> list[str]:
     rows = []
     for names, own in found.groupby(["dataset", "kind", "promise", "protocol", "theorem"], sort=False):
@@ -84,7 +81,7 @@ def _certified(found: pd.DataFrame) -> list[str]:
         scores = [f"{passed[n].mean():.4f} ± {passed[n].std():.4f}" for n in ("bound", "accuracy", "auc")]
         count = f"{len(passed)} of {len(own)}"
         rows.append([*names[:2], f"{names[2]:g}", *names[3:], count, *(scores if several else ["", "", ""])])
-    return _table(["", "code", "limit", "protocol", "theorem", "certified", "bound", "accuracy", "AUC"], rows)
+    return table_lines(["", "code", "limit", "protocol", "theorem", "certified", "bound", "accuracy", "AUC"], rows)
 
 
 def _paired(found: pd.DataFrame) -> list[str]:
@@ -99,7 +96,7 @@ def _paired(found: pd.DataFrame) -> list[str]:
                     apart = (aucs[ours] - aucs[other]).dropna()
                     cells = [ours, other, _interval(apart), str(len(apart))]
                     rows.append([names[0], f"{names[1]:g}", *names[2:], *cells])
-    return _table(["", "limit", "protocol", "theorem", "code", "other", "difference in AUC", "splits"], rows)
+    return table_lines(["", "limit", "protocol", "theorem", "code", "other", "difference in AUC", "splits"], rows)
 
 
 def _interval(values: Any) -> str:
@@ -121,7 +118,7 @@ def _front(records: list[dict[str, Any]]) -> list[str]:
             own = np.interp(best["total_variation"], shown, kept)
             shares.setdefault((record["dataset"], best["limit"]), []).append(own / best["information"])
     rows = [[name, f"{limit:g}", f"{np.mean(v):.3f} ± {np.std(v):.3f}"] for (name, limit), v in shares.items()]
-    return _table(["", "disparity", "share of the front's I(T;Y)"], rows)
+    return table_lines(["", "disparity", "share of the front's I(T;Y)"], rows)
 
 
 def _hardening(records: list[dict[str, Any]]) -> list[str]:
@@ -138,4 +135,4 @@ def _hardening(records: list[dict[str, Any]]) -> list[str]:
                 if apart:
                     found.append(float(np.mean(apart)))
         rows.append([dataset, _interval(gains["accuracy"]), _interval(gains["auc"]), str(len(gains["auc"]))])
-    return _table(["", "difference in accuracy", "difference in AUC", "splits"], rows)
+    return table_lines(["", "difference in accuracy", "difference in AUC", "splits"], rows)

@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,11 @@ def run_and_publish(about: str, jobs: Callable, work: Work, folder: Path, tables
     given = arguments(about, "NAME")
     outcomes_of(jobs(given.names), partial(quietly, work), folder, workers=given.workers)
     publish(folder, tables(list(outcomes(folder).values())), {})
+
+
+def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
 
 
 def publish(folder: Path, lines: list[str], limits: dict[str, bool]) -> None:

@@ -22,7 +22,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks.outcomes import RESULTS, Job, run_and_publish
+from benchmarks.outcomes import RESULTS, Job, run_and_publish, table_lines
 from fairbits import TableEncoder, certify
 from fairbits.datasets import load_adult
 from fairbits.errors import InputError
@@ -195,7 +195,7 @@ def tables(found: list[dict[str, Any]]) -> list[str]:
             rows.append(
                 {
                     "table": f"{name} ({own[0]['rows']:,} rows)" if "rows" not in name else name,
-                    "limit": limit,
+                    "limit": f"{limit:g}",
                     "method": method,
                     "certified": f"{len(passed)} of {len(tried)}",
                     "useful": f"{len(useful)} of {len(tried)}",
@@ -206,7 +206,7 @@ def tables(found: list[dict[str, Any]]) -> list[str]:
                     "fairbits ahead by": "" if method == "fairbits" else mean(ahead),
                 }
             )
-    return [HEAD, "", pd.DataFrame(rows).to_markdown(index=False)]
+    return [HEAD, "", *table_lines(list(rows[0]), [list(row.values()) for row in rows])]
 
 
 def stable(results: list[dict[str, Any]]) -> str:
