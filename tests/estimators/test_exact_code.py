@@ -276,8 +276,8 @@ def test_the_decoder_is_counted_on_the_words_as_they_are_released(release):
 
 def test_a_random_code_is_drawn():
     X, y, s = problem(2000)
-    model = quick(ExactCodeClassifier, code_size=BITS, release="random", min_steps=100, random_state=None)
-    model.fit(X, y, sensitive_features=s)
+    model = quick(ExactCodeClassifier, code_size=BITS, release="random", min_steps=100)
+    model.fit(X, y, sensitive_features=s).set_params(random_state=None)
     theta, drawn = model.code_probabilities(X), np.stack([model.transform(X) for _ in range(50)])
     assert ((theta > 0.05) & (theta < 0.95)).any()
     assert np.abs(drawn.mean((0, 1)) - theta.mean(0)).max() < 0.01

@@ -43,7 +43,8 @@ def fitted():
 @pytest.mark.parametrize("cls", CODES)
 def test_a_second_release_of_the_same_people_is_refused(cls, tmp_path):
     X, y, s = problem()
-    model, ledger = quick(cls, random_state=None).fit(X, y, sensitive_features=s), tmp_path / "released.ledger"
+    model = quick(cls).fit(X, y, sensitive_features=s).set_params(random_state=None)
+    ledger = tmp_path / "released.ledger"
     release(model, X[:100], ledger=ledger)
     release(model, X[100:], ledger=ledger)
     with pytest.raises(AlreadyReleasedError, match="All 100 people already have a code"):
@@ -246,9 +247,8 @@ def test_a_ledger_for_two_models_notices_people_who_have_codes_of_both(fitted, t
 def test_transforming_and_predicting_remember_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y, s = problem()
-    model = quick(BinaryMIClassifier, random_state=None)
-    path = TradeoffPath(model, [0.0, 0.5], cv=2).fit(X, y, sensitive_features=s)
-    inner = path.estimators_[0]
+    path = TradeoffPath(quick(BinaryMIClassifier), [0.0, 0.5], cv=2).fit(X, y, sensitive_features=s)
+    inner = path.estimators_[0].set_params(random_state=None)
     state = set(vars(inner))
     assert (inner.transform(X) != inner.transform(X)).any()
     inner.predict(X)
@@ -260,7 +260,8 @@ def test_transforming_and_predicting_remember_nothing(tmp_path, monkeypatch):
 
 def test_sampled_predictions_are_fresh_draws():
     X, y, s = problem()
-    model = quick(BinaryMIClassifier, random_state=None, prediction="sampled").fit(X, y, sensitive_features=s)
+    model = quick(BinaryMIClassifier, prediction="sampled").fit(X, y, sensitive_features=s)
+    model.set_params(random_state=None)
     assert (model.predict_proba(X) != model.predict_proba(X)).any()
 
 

@@ -84,7 +84,7 @@ def images(dtype=np.uint8):
 def code(tmp_path_factory):
     """A fitted method with a code, and its files."""
     X, y, s = problem(1000, n_groups=3, n_classes=3)
-    model = quick(BinaryMIClassifier, code_size=5, random_state=None).fit(X, y, sensitive_features=s)
+    model = quick(BinaryMIClassifier, code_size=5).fit(X, y, sensitive_features=s).set_params(random_state=None)
     return model, export_onnx(model, tmp_path_factory.mktemp("code")), X.astype(np.float32)
 
 
