@@ -22,18 +22,20 @@ from fairbits.estimators.codes import held_out_scores
 from fairbits.metrics import auc
 
 FOLDER = RESULTS / "scores"
-GAMMAS = [0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.99]
-LIMITS = [0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.1]
+GAMMAS = [0.3, 0.5, 0.7, 0.8, 0.83, 0.86, 0.88, 0.9, 0.92, 0.95, 0.97, 0.99]
+LIMITS = [0.005, 0.01, 0.015, 0.02, 0.023, 0.026, 0.03, 0.033, 0.036, 0.04, 0.06, 0.1]
 # name -> class, the setting that is its strength and its values, what else is set
 METHODS: dict[str, tuple[str, str, list[float], dict[str, Any]]] = {
+    "recommended hard code": ("LinearCodeClassifier", "limit", LIMITS, {}),
+    "recommended hard code, 6 bits": ("LinearCodeClassifier", "limit", LIMITS, {"code_size": 6, "max_words": 64}),
     "random code, averaged": ("ExactCodeClassifier", "limit", LIMITS, {"release": "random"}),
     "hard code": ("ExactCodeClassifier", "limit", LIMITS, {}),
     "BinaryMI, averaged": ("BinaryMIClassifier", "gamma", GAMMAS, {"code_size": 8}),
     "Parity": ("ParityClassifier", "gamma", GAMMAS, {}),
     "HSIC": ("HSICClassifier", "gamma", GAMMAS, {}),
     "Adversarial": ("AdversarialClassifier", "gamma", GAMMAS, {}),
-    "VFAE": ("VFAEClassifier", "beta", [1e2, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6], {}),
-    "VIB": ("VIBClassifier", "gamma", [0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0], {}),
+    "VFAE": ("VFAEClassifier", "beta", [1e2, 1e3, 3e3, 6e3, 1e4, 2e4, 3e4, 6e4, 1e5, 2e5, 3e5, 1e6], {}),
+    "VIB": ("VIBClassifier", "gamma", [0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0], {}),
 }
 OTHERS: dict[str, tuple[str, str, list[float], dict[str, Any]]] = {
     "fairlearn ExponentiatedGradient": (
@@ -54,6 +56,7 @@ RULES = {
     "one-bit Bayes rule": ("BayesRuleClassifier", "limit", [0.005, 0.01, 0.015, 0.02, 0.03, 0.05]),
     "linear programme's code": ("LinearProgrammeCode", "limit", LIMITS),
 }
+OURS = ("LinearCodeClassifier", "ExactCodeClassifier")
 SEEDS = 3  # of ours; the others have seed 0
 AUDCS = (0.01, 0.015)
 HEAD = """\
@@ -69,8 +72,9 @@ def jobs(names: list[str]) -> list[Job]:
     """List the paths: every method on both kinds of inputs."""
     found = []
     for name in [*METHODS, *OTHERS, *RULES]:
-        kinds = ["posterior"] if name in RULES else ["columns", "posterior"]
-        seeds = range(SEEDS) if name in ("random code, averaged", "hard code") else range(1)
+        cls = (METHODS | OTHERS | RULES)[name][0]
+        kinds = ["posterior"] if name in RULES or cls == "LinearCodeClassifier" else ["columns", "posterior"]
+        seeds = range(SEEDS) if cls in OURS else range(1)
         found += [Job(method=name, inputs=kind, seed=seed) for kind in kinds for seed in seeds]
     return [job for job in found if not names or job.method in names]
 
@@ -91,7 +95,7 @@ def features(kind: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     if kind == "columns":
         encoder = fairbits.TableEncoder().fit(X)
         return np.asarray(encoder.transform(X)), np.asarray(encoder.transform(X_test))
-    encoder = fairbits.PosteriorEncoder(random_state=seed)
+    encoder = fairbits.PosteriorEncoder(features=kind, random_state=seed)
     return encoder.fit_transform(X, y, sensitive_features=s), encoder.transform(X_test)
 
 
@@ -105,7 +109,8 @@ def path(job: Job) -> dict[str, Any]:
         name, strength, values, settings = (METHODS | OTHERS)[job.method]
         source = fairbits.rivals if job.method in OTHERS else fairbits
         models = [getattr(source, name)(**{strength: v}, **settings, random_state=job.seed) for v in values]
-        X, X_test = features(job.inputs, job.seed)
+        posterior = "probabilities" if name == "LinearCodeClassifier" else "log-ratios"
+        X, X_test = features("columns" if job.inputs == "columns" else posterior, job.seed)
     if job.method in METHODS:
         fit_stack(models, X, y, sensitive_features=s)
     else:
