@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter
+from threadpoolctl import threadpool_limits
 
 from fairbits.encoding import GroupEncoder, TableEncoder, take_rows
 from fairbits.encoding.columns import as_frame
@@ -22,6 +23,7 @@ from fairbits.estimators.fitting import number_cells
 from fairbits.settings import check_settings, setting
 
 BOOSTED_ROWS = 1_500  # with fewer, boosted trees add more noise than they see
+THREADED_ROWS = 200_000  # with fewer, threads of boosted trees gain little, and on a busy machine wait for one another
 ROWS_PER_COLUMN = 50  # with fewer, a code of the columns errs more than the estimates do
 
 SMALLEST = 1e-6  # probability, before its logarithm is taken
@@ -38,6 +40,10 @@ class Learner(NamedTuple):
     def is_frozen(self) -> bool:
         """Whether somebody else has fitted the classifier, to the label."""
         return isinstance(self.classifier, FrozenEstimator)
+
+    def threads(self, n_rows: int) -> threadpool_limits:
+        """Return the context in which it runs: one thread for our trees on few rows."""
+        return threadpool_limits(1 if self.sees == "levels" and n_rows < THREADED_ROWS else None)
 
     def fitted(self, n_classes: int, rows: Any, targets: np.ndarray, weight: Any) -> list[Any]:
         """Return a classifier of the label, and for each sensitive column one of the group, which also sees the label.
@@ -204,11 +210,12 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         n_classes, known = len(self.classes_), (self.classes_, self._group_names)
         for learner in self.learners_:
             view = self._view(X, s, learner)
-            self.models_.append(learner.fitted(n_classes, view, targets, weight))
-            held = learner.log_ratios(self.models_[-1], view, *known)
-            for train, test in () if learner.is_frozen else folds:
-                fold = learner.fitted(n_classes, *(take_rows(part, train) for part in (view, targets, weight)))
-                held[test] = learner.log_ratios(fold, take_rows(view, test), *known)
+            with learner.threads(len(targets)):
+                self.models_.append(learner.fitted(n_classes, view, targets, weight))
+                held = learner.log_ratios(self.models_[-1], view, *known)
+                for train, test in () if learner.is_frozen else folds:
+                    fold = learner.fitted(n_classes, *(take_rows(part, train) for part in (view, targets, weight)))
+                    held[test] = learner.log_ratios(fold, take_rows(view, test), *known)
             out_of_fold.append(held)
         estimates = np.hstack(out_of_fold)
         label, *groups = self._by_target(estimates)
@@ -232,7 +239,9 @@ class PosteriorEncoder(TransformerMixin, BaseEstimator):
         """Return the log-ratios by the models that were fitted to all rows.  (n, ratios)"""
         known, found = (self.classes_, self._group_names), []
         for learner, models in zip(self.learners_, self.models_, strict=True):
-            found.append(learner.log_ratios(models, self._view(X, sensitive_features, learner), *known))
+            view = self._view(X, sensitive_features, learner)
+            with learner.threads(len(view)):
+                found.append(learner.log_ratios(models, view, *known))
         return np.hstack(found)
 
     def posterior(self, features: Any, *, column: int = 0) -> np.ndarray:

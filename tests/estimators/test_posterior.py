@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_info
 
 from fairbits import InputError, PosteriorEncoder
 from fairbits.estimators import posterior
@@ -194,3 +195,14 @@ def test_a_single_classifier_keeps_its_most_probable_class():
     label = encoder.label_probabilities(encoder.transform(new))
     assert (label.argmax(1) == alone.predict(new)).all()
     assert abs(label[:, 1] - 0.5).mean() < abs(alone.predict_proba(new)[:, 1] - 0.5).mean() - 0.01  # less sure
+
+
+@pytest.mark.parametrize(
+    ("sees", "rows", "limited"), [("levels", 2_000, True), ("levels", 10**6, False), ("rows", 2_000, False)]
+)
+def test_our_trees_use_one_thread_on_few_rows_and_classifiers_of_users_their_own(sees, rows, limited):
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    with posterior.Learner("", None, sees).threads(rows):
+        within = [pool["num_threads"] for pool in threadpool_info()]
+    assert within == ([1] * len(before) if limited else before)
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
