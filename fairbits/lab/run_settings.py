@@ -11,6 +11,11 @@ from fairbits.errors import InputError
 Table = Literal["compas", "adult", "bank"]
 
 
+def later(default: Any, **limits: Any) -> Any:
+    """Declare a setting that came after records were published: at its default it is no part of the record or hash."""
+    return Field(default, exclude_if=lambda value: value == default, **limits)
+
+
 class Settings(BaseModel):
     """Settings that never change and hold nothing unknown; their hash identifies them."""
 
