@@ -15,8 +15,9 @@ SCORES = {"continuous": RNG.random(300), "tied": RNG.integers(5, size=300) / 4}
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_its_size_is_the_gpa(kind, n_groups):
     groups = S if n_groups == 2 else RNG.integers(3, size=300)
-    signed = signed_pairwise_gap(Y, SCORES[kind], sensitive_features=groups)
-    assert abs(signed) == pytest.approx(group_pairwise_accuracy_gap(Y, SCORES[kind], sensitive_features=groups))
+    for score in (SCORES[kind], -SCORES[kind]):
+        signed = signed_pairwise_gap(Y, score, sensitive_features=groups)
+        assert abs(signed) == pytest.approx(group_pairwise_accuracy_gap(Y, score, sensitive_features=groups))
 
 
 def test_its_sign_turns_with_the_groups_and_with_the_scores():
