@@ -38,6 +38,17 @@ def external_fold(dataset: str, fold: int, folds: int, seed: int) -> tuple[Part,
     return Part(X_train, y[train], s[train]), Part(X_test, y[test], s[test])
 
 
+def told_groups(method: settings.Method, *parts: Part) -> list[Part]:
+    """Return rows as a method sees them: with a column for every group but the first, if it is told S."""
+    if not method.told:
+        return list(parts)
+    return [part._replace(X=np.column_stack([part.X, *_indicators(part.s)]).astype(part.X.dtype)) for part in parts]
+
+
+def _indicators(s: np.ndarray) -> list[np.ndarray]:
+    return [column == group for column in s.T for group in range(1, int(column.max()) + 1)]
+
+
 def seed_of(*names: Any) -> int:
     """Return a seed that depends on names alone.
 
@@ -45,6 +56,11 @@ def seed_of(*names: Any) -> int:
     True
     """
     return int.from_bytes(hashlib.sha256("/".join(map(str, names)).encode()).digest()[:4]) // 2
+
+
+def common_seed(run: Any, fold: int) -> int:
+    """Return the seed that all methods share on a fold: it depends on the rows and on the run's seed alone."""
+    return seed_of(run.dataset, run.fold_seed, run.folds, fold, run.seed)
 
 
 def estimator_of(method: settings.Method, **more: Any) -> Any:

@@ -54,6 +54,7 @@ class Method(Settings):
     settings: dict[str, Any] = {}
     space: dict[str, Range | Shape | list[Any]] = {}
     strength: str = "gamma"
+    told: bool = later(False)  # whether its columns include S, as they do for AdvCls as published
 
 
 class Run(Settings):
@@ -111,6 +112,25 @@ class Search(Run):
     trees: int = Field(1000, ge=1)  # of the forest that predicts S from the representation
 
 
+class Refit(Run):
+    """One fit on an external fold with known settings, named as a search names them, and `origin` says whose.
+
+    Seeds do not depend on the method: all methods share the folds, the batches and, as far as they have the same
+    layers, the initial weights.
+    """
+
+    kind: Literal["refit"]
+    dataset: Table
+    method: Method
+    origin: Literal["searched", "paper", "own"] = "own"
+    settings: dict[str, Any]
+    objective: str = later("paper")  # of the search that chose them
+    fold: int = Field(ge=0)
+    folds: int = Field(3, ge=2)
+    fold_seed: int = 0
+    trees: int = Field(1000, ge=0)  # 0: no forests
+
+
 class Strengths(Run):
     """One method over many strengths on all folds, other settings fixed; `depth` counts hidden layers."""
 
@@ -122,6 +142,7 @@ class Strengths(Run):
     depth: int = Field(1, ge=1)
     folds: int = Field(3, ge=2)
     fold_seed: int = 0
+    common: bool = later(False)  # seeds that do not depend on the method, see `Refit`
 
 
 class Plane(Run):
@@ -132,6 +153,7 @@ class Plane(Run):
     method: Method
     gamma: float
     epochs: int = Field(100, ge=1)
+    common: bool = later(False)  # as for `Strengths`
 
 
 class Images(Run):
@@ -143,8 +165,10 @@ class Images(Run):
     epochs: int = Field(10, ge=1)
 
 
-KINDS: dict[str, type[Run]] = {kind.__name__.lower(): kind for kind in (Reference, Search, Strengths, Plane, Images)}
-AnyRun = Annotated[Reference | Search | Strengths | Plane | Images, Field(discriminator="kind")]
+KINDS: dict[str, type[Run]] = {
+    kind.__name__.lower(): kind for kind in (Reference, Search, Refit, Strengths, Plane, Images)
+}
+AnyRun = Annotated[Reference | Search | Refit | Strengths | Plane | Images, Field(discriminator="kind")]
 RUN: TypeAdapter[Any] = TypeAdapter(AnyRun)
 
 

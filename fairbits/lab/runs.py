@@ -19,7 +19,8 @@ from fairbits.information import binary_entropy, group_entropy, joint_informatio
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
 from fairbits.lab.representations import plain_view, representation_scores, representation_views
-from fairbits.lab.run_parts import Result, estimator_of, external_fold, scores_of, seed_of
+from fairbits.lab.run_parts import Result, common_seed, estimator_of, external_fold, scores_of, seed_of, told_groups
+from fairbits.lab.tuning.search_space import settings_of
 
 ABOUT = ("about_x", "about_y", "about_s")  # what the information plane shows
 
@@ -46,7 +47,7 @@ def _reference(run: settings.Reference, trials: Path) -> Result:
 
 
 def _search(run: settings.Search, trials: Path) -> Result:
-    train, test = external_fold(run.dataset, run.fold, run.folds, run.seed)
+    train, test = told_groups(run.method, *external_fold(run.dataset, run.fold, run.folds, run.seed))
     seed = seed_of(run.dataset, run.name, run.fold, run.seed)
     tuned = tuning.TunedClassifier(
         estimator_of(run.method),
@@ -76,12 +77,26 @@ def _part(part: Any) -> Any:
     return tuning.Layers(part.depth, part.width) if isinstance(part, settings.Shape) else tuple(part)
 
 
+def _refit(run: settings.Refit, trials: Path) -> Result:
+    """Fit the known settings once, score them, and let forests look at the representation."""
+    parts = external_fold(run.dataset, run.fold, run.folds, run.fold_seed)
+    train, test = told_groups(run.method, *parts)
+    seed = common_seed(run, run.fold)
+    model = estimator_of(run.method, random_state=seed).set_params(**settings_of(run.settings))
+    fit_stack([model], train.X, train.y, sensitive_features=train.s, noise_apart=True)
+    found = {"test": scores_of(model, test)}
+    if run.trees:
+        views = representation_views(model, seed)
+        found["representation"] = representation_scores(views, train, test, run.trees, seed)
+    return found
+
+
 def _strengths(run: settings.Strengths, trials: Path) -> Result:
     """Fit all strengths of a fold as one stack."""
     scores = []
     for fold in range(run.folds):
-        train, test = external_fold(run.dataset, fold, run.folds, run.fold_seed)
-        seed = seed_of(run.dataset, run.name, fold, run.seed)
+        train, test = told_groups(run.method, *external_fold(run.dataset, fold, run.folds, run.fold_seed))
+        seed = common_seed(run, fold) if run.common else seed_of(run.dataset, run.name, fold, run.seed)
         models = [estimator_of(run.method, **{run.method.strength: v}, random_state=seed) for v in run.values]
         if isinstance(models[0], FairCodeClassifier):  # all limits share the estimates of p(y,s|x)
             encoder, models = models[0].pipeline()[0], [model.pipeline()[-1] for model in models]
@@ -93,7 +108,7 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
             for model in models:
                 schedule = replace(model.training, selection=run.selection)
                 model.set_params(hidden_sizes=(width,) * run.depth, schedule=schedule)
-            fit_stack(models, train.X, train.y, sensitive_features=train.s)
+            fit_stack(models, train.X, train.y, sensitive_features=train.s, noise_apart=run.common)
         else:
             for model in models:
                 model.fit(train.X, train.y, sensitive_features=train.s)
@@ -106,7 +121,8 @@ def _plane(run: settings.Plane, trials: Path) -> Result:
     """Fit one code; return its exact information about the validation rows' x, y and s after every epoch, in bits."""
     data = getattr(datasets, f"load_{run.dataset}")()
     fixed = {"gamma": run.gamma, "max_epochs": run.epochs, "patience": run.epochs, "selection": "last"}
-    model = estimator_of(run.method, **fixed, random_state=seed_of(run.dataset, run.name, run.seed))
+    seed = seed_of(run.dataset, run.seed) if run.common else seed_of(run.dataset, run.name, run.seed)
+    model = estimator_of(run.method, **fixed, random_state=seed)
     X = np.asarray(TableEncoder().fit_transform(data.X))
     epochs = information_plane(model, X, data.y.to_numpy(), sensitive_features=data.s)
     return {"epochs": [{name: epoch[name] for name in ABOUT} for epoch in epochs]}
@@ -127,6 +143,7 @@ def _images(run: settings.Images, trials: Path) -> Result:
 EXECUTE: dict[str, Callable[[Any, Path], Result]] = {
     "reference": _reference,
     "search": _search,
+    "refit": _refit,
     "strengths": _strengths,
     "plane": _plane,
     "images": _images,

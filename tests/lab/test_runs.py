@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from battery import few_trees, quick
 
-from fairbits import BinaryMIClassifier, FairCodeClassifier, VFAEClassifier, datasets
+from fairbits import BinaryMIClassifier, FairCodeClassifier, Schedule, VFAEClassifier, datasets
 from fairbits.datasets import biased_digits
+from fairbits.estimators import fit_stack
 from fairbits.estimators.codes import held_out_scores
 from fairbits.lab.representations import representation_scores, representation_views
-from fairbits.lab.run_parts import Part, external_fold, scores_of, seed_of
-from fairbits.lab.run_settings import Images, Method, Plane, Reference, Search, Strengths
+from fairbits.lab.run_parts import Part, external_fold, scores_of, seed_of, told_groups
+from fairbits.lab.run_settings import Images, Method, Plane, Reference, Refit, Search, Strengths
 from fairbits.lab.runs import execute
 from fairbits.metrics import auc
 
@@ -159,3 +160,57 @@ def test_a_fair_code_is_scored_like_its_own_fit(tmp_path):
         own = FairCodeClassifier(1.0, random_state=seed_of("compas", "own", 1, 0))
         own.fit(train.X, train.y, sensitive_features=train.s)
     assert scores[3]["auc"] == pytest.approx(auc(test.y, own.predict_proba(test.X)), abs=1e-3)
+
+
+def refit(name, **settings):
+    short = {"max_epochs": 2, "min_steps": 0, "selection": "last"}
+    method = Method(estimator=settings.pop("estimator"), settings=short | settings.pop("fixed", {}))
+    settings = {"gamma": 0.2, "depth": 2, "width": 6, "batch_size": 64, **settings.pop("chosen", {})}
+    return Refit(kind="refit", name=name, dataset="compas", method=method, settings=settings, fold=1, trees=5)
+
+
+def test_a_refit_is_the_fit_of_its_settings_on_the_searchs_fold(tmp_path):
+    run = refit("any", estimator="BinaryMIClassifier", fixed={"code_size": 3})
+    result = execute(run, tmp_path)
+    train, test = external_fold("compas", 1, 3, 0)
+    own = quick(BinaryMIClassifier, code_size=3, gamma=0.2, hidden_sizes=(6, 6), batch_size=64, max_epochs=2)
+    own.set_params(schedule=Schedule(min_steps=0, selection="last"), random_state=seed_of("compas", 0, 3, 1, 0))
+    fit_stack([own], train.X, train.y, sensitive_features=train.s, noise_apart=True)
+    assert result["test"] == scores_of(own, test)
+    assert set(result["representation"]) == {"one draw", "16 draws", "theta"}
+    theta = result["representation"]["theta"]
+    assert theta["model_auc"] == pytest.approx(result["test"]["auc"])
+    assert "representation" not in execute(run.model_copy(update={"trees": 0}), tmp_path)
+
+
+def test_without_a_penalty_a_refit_does_not_depend_on_the_methods_name(tmp_path):
+    """Common random numbers: at gamma 0 the sum over bits and the joint information train the same network."""
+    fixed, chosen = {"code_size": 3}, {"gamma": 0.0}
+    found = [
+        execute(refit(name, estimator=estimator, fixed=fixed, chosen=chosen), tmp_path)["test"]
+        for name, estimator in (("a", "BinaryMIClassifier"), ("b", "BinaryBernoulliClassifier"))
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", ["strengths", "plane"])
+def test_with_common_seeds_methods_agree_where_the_penalty_has_no_weight(kind, tmp_path):
+    def run(estimator, common):
+        method = Method(estimator=estimator, settings=BRIEF)
+        facts = {"kind": kind, "name": estimator, "dataset": "compas", "method": method, "common": common}
+        kinds = {"strengths": (Strengths, {"values": [0.0], "folds": 2}), "plane": (Plane, {"gamma": 0.0, "epochs": 3})}
+        cls, own = kinds[kind]
+        return execute(cls(**facts, **own), tmp_path)
+
+    mutual, neurons = "BinaryMIClassifier", "BinaryBernoulliClassifier"
+    assert run(mutual, True) == run(neurons, True)
+    assert run(mutual, False) != run(neurons, False)
+
+
+def test_a_method_that_is_told_the_group_finds_it_among_its_columns():
+    parts = external_fold("compas", 0, 3, 0)
+    untold, told = (told_groups(Method(estimator="Any", told=t), *parts) for t in (False, True))
+    assert untold == list(parts)
+    for before, after in zip(parts, told, strict=True):
+        np.testing.assert_array_equal(after.X[:, :-1], before.X)
+        np.testing.assert_array_equal(after.X[:, -1], before.s[:, 0])
