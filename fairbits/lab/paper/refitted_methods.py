@@ -86,7 +86,9 @@ def informativeness_views(records: Iterable[Record]) -> pd.DataFrame:
     kinds = frames.of_kind(records, "reference", "search", "refit")
     for record in sorted(kinds, key=lambda r: (r["run"]["kind"] == "refit", -r["run"]["seed"])):
         run, result = record["run"], record["result"]
-        method = f"{method_of(run)} ({PAPER})" if run.get("origin") == "paper" else method_of(run)
+        method = method_of(run)
+        if run.get("origin") == "paper" and PAPER not in method:
+            method = f"{method} ({PAPER})"
         place = {"dataset": run["dataset"], "method": method, "fold": run["fold"], "folds": run["folds"]}
         for number, (view, seen) in enumerate(result.get("representation", {}).items()):
             if "auc_of_y" in seen:
