@@ -108,6 +108,7 @@ def one_kind_each() -> dict[str, list[dict[str, Any]]]:
         "several depths": [strengths("VFAE", _beta_scores, BETAS, strength="beta", depth=depth) for depth in (1, 3)],
         "one deep network": [strengths("VFAE", _beta_scores, BETAS, strength="beta", depth=3)],
         "bound": [strengths("fairlearn EG", _beta_scores, BETAS, strength="difference_bound")],
+        "common seeds": [strengths("HSIC", lambda v, f: {**scores(0.7, 0.1), **ordered(v - 0.6)}, common=True)],
         "plane": [plane("BinaryMI", 0.5, 0)],
         "plane of one epoch": [plane("BinaryMI", 0.5, 0, epochs=1)],
         "images": [image("Vanilla", 0.99, 0, 0.8)],

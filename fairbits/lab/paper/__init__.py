@@ -17,6 +17,7 @@ from fairbits.lab.paper.biased_images import biased_mnist, sample_images
 from fairbits.lab.paper.information_paths import plane, plane_charts
 from fairbits.lab.paper.latex_tables import latex
 from fairbits.lab.paper.method_frontiers import overview, within_limits
+from fairbits.lab.paper.paired_comparisons import comparisons
 from fairbits.lab.paper.record_frames import NOTES, Record, in_order, of_kind
 from fairbits.lab.paper.refitted_methods import informativeness, informativeness_charts, refits
 from fairbits.lab.paper.strength_paths import complexity, stability, strength_charts
@@ -33,6 +34,7 @@ PARTS = (
     overview,
     tradeoff,
     within_limits,
+    comparisons,
     refits,
     representation,
     informativeness,
