@@ -53,7 +53,7 @@ def test_at_parity_and_within_a_limit_the_auc_is_that_of_a_point_of_the_path(poi
 def test_a_method_is_measured_where_its_signed_gap_is_0():
     found = path_measures(common_scores([run("AdvCls", 0.0)]))
     assert found[AT_PARITY].tolist() == pytest.approx(list(0.65 + NOISE[0]))
-    assert found[WITHIN[0]].isna().all()  # the area of ranks is 0.05 at all strengths
+    assert (found[WITHIN[0]] == 0.5).all()  # the area of ranks is 0.05 at all strengths
     assert found[WITHIN[1]].tolist() == pytest.approx(list(0.8 + NOISE[0]))
     assert found[DISTANCE].tolist() == pytest.approx(list(1 - 0.7 - NOISE[0] + 0.1))  # at 0.5
 
@@ -77,12 +77,13 @@ def test_noise_that_methods_share_drops_out_of_their_difference():
     assert rows["BinaryMI, one draw", AT_PARITY][4:7:2] == ("-0.070 ± 0.000", "behind")
 
 
-def test_a_path_that_never_reaches_0_is_counted_and_left_out():
+def test_a_path_that_never_reaches_0_counts_as_the_constant_predictor():
     away = strengths("HSIC", lambda v, f: {**scores(0.7, 0.2), **ordered(0.2 - 0.3 * v * f)}, VALUES, common=True)
     (section,) = comparisons([run("AdvCls", 0.0), away])
     rows = {row[0]: row for row in section.tables[0].rows}
-    assert rows["HSIC"][1:3] == ("1 of 2", "0.700")
-    assert rows["AdvCls"][1] == "2 of 2"
+    assert rows["HSIC"][1:3] == ("2", "50 %")
+    assert rows["HSIC"][3].startswith("0.600 ")
+    assert rows["AdvCls"][1:3] == ("2", "100 %")
 
 
 def test_depths_are_compared_apart():

@@ -18,6 +18,7 @@ AT_PARITY, DISTANCE = "AUC at signed GPA = 0 ↑", "least L1 to (1,1) ↓"
 WITHIN = tuple(f"AUC at AUDC of ranks ≤ {limit:g} ↑" for limit in LIMITS)
 MEASURES = (AT_PARITY, *WITHIN, DISTANCE)
 COMPARED = (AT_PARITY, WITHIN[1], DISTANCE)
+CONSTANT = 0.5  # AUC of the predictor that is always fair
 SCORES = ("auc", "gpa", "signed_gpa", "rank_audc")
 UNIT = ["folds", "fold_seed", "fold"]  # what identifies test rows
 
@@ -72,7 +73,8 @@ def auc_within(auc: np.ndarray, area: np.ndarray, limit: float) -> float:
 def path_measures(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the measures of one method at one depth, a row per test rows (`UNIT`): means over seeds.
 
-    The least distance is at the strength whose mean over everything is the least.
+    The least distance is at the strength whose mean over everything is the least. A path that never gets where it is
+    measured counts as the constant predictor there, whose AUC is 0.5; `reached` is the share that gets to parity.
     """
     rows = []
     for place, path in scores.groupby([*UNIT, "seed"]):
@@ -84,7 +86,9 @@ def path_measures(scores: pd.DataFrame) -> pd.DataFrame:
     distance = scores.assign(distance=1 - scores.auc + scores.gpa)
     best = distance.groupby("strength").distance.mean().idxmin()
     nearest = distance[distance.strength == best].groupby(UNIT).distance.mean()
-    return found.groupby(UNIT)[list(MEASURES[:-1])].mean().assign(**{DISTANCE: nearest})
+    found["reached"] = found[AT_PARITY].notna()
+    found = found.fillna(dict.fromkeys(MEASURES[:-1], CONSTANT))
+    return found.groupby(UNIT)[["reached", *MEASURES[:-1]]].mean().assign(**{DISTANCE: nearest})
 
 
 def corrected(values: Iterable[float], folds: int) -> Estimate:
@@ -119,11 +123,17 @@ def comparisons(records: Iterable[Record]) -> list[Section]:
 
 def _measures_table(name: str, title: str, found: dict[str, pd.DataFrame], folds: int) -> Table:
     rows = []
-    for method in sorted(found, key=lambda m: (-np.nan_to_num(found[m][AT_PARITY].mean(), nan=-1.0), m)):
+    for method in sorted(found, key=lambda m: (-found[m][AT_PARITY].mean(), m)):
         own = found[method]
-        reached = f"{own[AT_PARITY].notna().sum()} of {len(own)}"
-        rows.append((method, reached, *(corrected(own[measure], folds).text() for measure in MEASURES)))
-    head = ("method", "test sets where 0 is reached", *MEASURES)
+        rows.append(
+            (
+                method,
+                str(len(own)),
+                f"{100 * own.reached.mean():.0f} %",
+                *(corrected(own[measure], folds).text() for measure in MEASURES),
+            )
+        )
+    head = ("method", "test sets", "paths that reach 0", *MEASURES)
     return Table(f"{name}-measures", title, head, tuple(rows), (NOTES["comparisons"]["measures"],))
 
 
