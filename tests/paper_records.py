@@ -72,6 +72,13 @@ def plane(name: str, gamma: float, seed: int, epochs: int = 3) -> dict[str, Any]
     return record({"epochs": told}, kind="plane", name=name, **settings)
 
 
+def domain(name: str, seed: int, strength: float | None, target: float, **more: Any) -> dict[str, Any]:
+    found = {"source_accuracy": 0.9, "source_auc": 0.95, "target_accuracy": target - 0.1, "target_auc": target}
+    values = [] if strength is None else [strength]
+    settings = {"experiment": "digits", "method": {"estimator": "Any"}, "values": values, "seed": seed, **more}
+    return record({"scores": [{"strength": strength, **found}]}, kind="domain", name=name, **settings)
+
+
 def image(name: str, rho: float, seed: int, accuracy: float, **more: float) -> dict[str, Any]:
     settings = {"rho": rho, "seed": seed, "epochs": 10, "method": {"estimator": "Any"}}
     return record({"accuracy": accuracy, **more}, kind="images", name=name, **settings)
@@ -111,6 +118,7 @@ def one_kind_each() -> dict[str, list[dict[str, Any]]]:
         "common seeds": [strengths("HSIC", lambda v, f: {**scores(0.7, 0.1), **ordered(v - 0.6)}, common=True)],
         "plane": [plane("BinaryMI", 0.5, 0)],
         "plane of one epoch": [plane("BinaryMI", 0.5, 0, epochs=1)],
+        "domain": [domain("plain network", 0, None, 0.7), domain("DANN", 0, 0.5, 0.8)],
         "images": [image("Vanilla", 0.99, 0, 0.8)],
         "images of a code": [image("mine", 0.9, 0, 0.8, **drawn_image())],
     }

@@ -165,10 +165,20 @@ class Images(Run):
     epochs: int = Field(10, ge=1)
 
 
-KINDS: dict[str, type[Run]] = {
-    kind.__name__.lower(): kind for kind in (Reference, Search, Refit, Strengths, Plane, Images)
-}
-AnyRun = Annotated[Reference | Search | Refit | Strengths | Plane | Images, Field(discriminator="kind")]
+class Domain(Run):
+    """Domain adaptation over strengths, with the labels of one domain alone."""
+
+    kind: Literal["domain"]
+    experiment: Literal["digits", "adult"]
+    method: Method
+    values: list[float] = []
+    labels: Literal["source", "target"] = "source"
+    epochs: int = Field(100, ge=1)
+
+
+_KINDS: tuple[type[Run], ...] = (Reference, Search, Refit, Strengths, Plane, Images, Domain)
+KINDS = {kind.__name__.lower(): kind for kind in _KINDS}
+AnyRun = Annotated[Reference | Search | Refit | Strengths | Plane | Images | Domain, Field(discriminator="kind")]
 RUN: TypeAdapter[Any] = TypeAdapter(AnyRun)
 
 

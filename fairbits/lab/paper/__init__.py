@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from fairbits.errors import InputError, MissingExtraError
 from fairbits.lab.paper.biased_images import biased_mnist, sample_images
+from fairbits.lab.paper.domain_shift import domains
 from fairbits.lab.paper.information_paths import plane, plane_charts
 from fairbits.lab.paper.latex_tables import latex
 from fairbits.lab.paper.method_frontiers import overview, within_limits
@@ -42,9 +43,15 @@ PARTS = (
     complexity,
     plane,
     biased_mnist,
+    domains,
 )
 CHARTS = (tradeoff_charts, representation_charts, informativeness_charts, strength_charts, plane_charts)
-MEASURED = {"strengths": "scores", "plane": "epochs", "images": "accuracy"}  # the others have the scores of a test
+MEASURED = {
+    "strengths": "scores",
+    "plane": "epochs",
+    "images": "accuracy",
+    "domain": "scores",
+}  # the others have the scores of a test
 LATEX_HEAD = "% Needs \\usepackage{booktabs} and \\usepackage{graphicx}."
 TITLE = "The paper's experiments"
 
