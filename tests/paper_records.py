@@ -75,7 +75,7 @@ def plane(name: str, gamma: float, seed: int, epochs: int = 3) -> dict[str, Any]
 def domain(name: str, seed: int, strength: float | None, target: float, **more: Any) -> dict[str, Any]:
     found = {"source_accuracy": 0.9, "source_auc": 0.95, "target_accuracy": target - 0.1, "target_auc": target}
     values = [] if strength is None else [strength]
-    settings = {"experiment": "digits", "method": {"estimator": "Any"}, "values": values, "seed": seed, **more}
+    settings = {"experiment": "other colours", "method": {"estimator": "Any"}, "values": values, "seed": seed, **more}
     return record({"scores": [{"strength": strength, **found}]}, kind="domain", name=name, **settings)
 
 

@@ -1,5 +1,6 @@
 """Domain adaptation: a source with labels and a target without them, with the domain as what is to be hidden."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,17 +26,29 @@ class Domains(NamedTuple):
     domain: np.ndarray
 
 
-def shifted_digits(seed: int) -> tuple[Domains, Domains]:
+def biased_source_digits(seed: int) -> tuple[Domains, Domains]:
     """Return training and test digits: coloured by their label in the source, at random in the target.
 
-    No image is in both domains of the training rows.
+    Both have the same colours, so hiding the domain need not keep a model from reading the label off them.
     """
+    return _digits(seed, SOURCE_RHO, lambda colour, domain: np.full(len(colour), True))
+
+
+def other_colours_digits(seed: int) -> tuple[Domains, Domains]:
+    """Return training and test digits in random colours: five in the source, the other five in the target."""
+    return _digits(seed, RANDOM_RHO, lambda colour, domain: (colour >= 5) == (domain == 1))
+
+
+def _digits(seed: int, rho: float, kept: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> tuple[Domains, Domains]:
+    """Return digits of a source at rho and a target at random, in some colours; no image is in both domains."""
     parts = []
     for split in ("train", "test"):
-        source, target = (datasets.biased_digits(rho, split, random_state=seed) for rho in (SOURCE_RHO, RANDOM_RHO))
+        source, target = (datasets.biased_digits(r, split, random_state=seed) for r in (rho, RANDOM_RHO))
         half = len(source.y) // 2  # both have the same images in the same order
-        X, y = (np.concatenate([getattr(source, n)[:half], getattr(target, n)[half:]]) for n in ("X", "y"))
-        parts.append(Domains(X, y, np.repeat([0, 1], [half, len(y) - half])))
+        X, y, s = (np.concatenate([getattr(source, n)[:half], getattr(target, n)[half:]]) for n in ("X", "y", "s"))
+        domain = np.repeat([0, 1], [half, len(y) - half])
+        rows = kept(s, domain)
+        parts.append(Domains(X[rows], y[rows], domain[rows]))
     return parts[0], parts[1]
 
 
@@ -50,7 +63,7 @@ def adult_by_age(seed: int) -> tuple[Domains, Domains]:
     return next(rows), next(rows)
 
 
-EXPERIMENTS = {"digits": shifted_digits, "adult": adult_by_age}
+EXPERIMENTS = {"biased digits": biased_source_digits, "other colours": other_colours_digits, "adult": adult_by_age}
 
 
 def adapt(run: settings.Domain) -> Result:

@@ -169,7 +169,7 @@ class Domain(Run):
     """Domain adaptation over strengths, with the labels of one domain alone."""
 
     kind: Literal["domain"]
-    experiment: Literal["digits", "adult"]
+    experiment: Literal["biased digits", "other colours", "adult"]
     method: Method
     values: list[float] = []
     labels: Literal["source", "target"] = "source"
