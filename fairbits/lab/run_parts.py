@@ -38,9 +38,9 @@ def external_fold(dataset: str, fold: int, folds: int, seed: int) -> tuple[Part,
     return Part(X_train, y[train], s[train]), Part(X_test, y[test], s[test])
 
 
-def told_groups(method: settings.Method, *parts: Part) -> list[Part]:
-    """Return rows as a method sees them: with a column for every group but the first, if it is told S."""
-    if not method.told:
+def with_groups(method: settings.Method, *parts: Part) -> list[Part]:
+    """Return rows as a method sees them: with a column for every group but the first, if it is sees S."""
+    if not method.sees_groups:
         return list(parts)
     return [part._replace(X=np.column_stack([part.X, *_indicators(part.s)]).astype(part.X.dtype)) for part in parts]
 

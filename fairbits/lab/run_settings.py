@@ -54,7 +54,7 @@ class Method(Settings):
     settings: dict[str, Any] = {}
     space: dict[str, Range | Shape | list[Any]] = {}
     strength: str = "gamma"
-    told: bool = later(False)  # whether its columns include S, as they do for AdvCls as published
+    sees_groups: bool = later(False)  # whether its columns include S, as they do for AdvCls as published
 
 
 class Run(Settings):

@@ -20,7 +20,7 @@ from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
 from fairbits.lab.domains import adapt
 from fairbits.lab.representations import plain_view, representation_scores, representation_views
-from fairbits.lab.run_parts import Result, common_seed, estimator_of, external_fold, scores_of, seed_of, told_groups
+from fairbits.lab.run_parts import Result, common_seed, estimator_of, external_fold, scores_of, seed_of, with_groups
 from fairbits.lab.tuning.search_space import settings_of
 
 ABOUT = ("about_x", "about_y", "about_s")  # what the information plane shows
@@ -48,7 +48,7 @@ def _reference(run: settings.Reference, trials: Path) -> Result:
 
 
 def _search(run: settings.Search, trials: Path) -> Result:
-    train, test = told_groups(run.method, *external_fold(run.dataset, run.fold, run.folds, run.seed))
+    train, test = with_groups(run.method, *external_fold(run.dataset, run.fold, run.folds, run.seed))
     seed = seed_of(run.dataset, run.name, run.fold, run.seed)
     tuned = tuning.TunedClassifier(
         estimator_of(run.method),
@@ -81,7 +81,7 @@ def _part(part: Any) -> Any:
 def _refit(run: settings.Refit, trials: Path) -> Result:
     """Fit the known settings once, score them, and let forests look at the representation."""
     parts = external_fold(run.dataset, run.fold, run.folds, run.fold_seed)
-    train, test = told_groups(run.method, *parts)
+    train, test = with_groups(run.method, *parts)
     seed = common_seed(run, run.fold)
     model = estimator_of(run.method, random_state=seed).set_params(**settings_of(run.settings))
     fit_stack([model], train.X, train.y, sensitive_features=train.s, noise_apart=True)
@@ -96,7 +96,7 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
     """Fit all strengths of a fold as one stack."""
     scores = []
     for fold in range(run.folds):
-        train, test = told_groups(run.method, *external_fold(run.dataset, fold, run.folds, run.fold_seed))
+        train, test = with_groups(run.method, *external_fold(run.dataset, fold, run.folds, run.fold_seed))
         seed = common_seed(run, fold) if run.common else seed_of(run.dataset, run.name, fold, run.seed)
         models = [estimator_of(run.method, **{run.method.strength: v}, random_state=seed) for v in run.values]
         if isinstance(models[0], FairCodeClassifier):  # all limits share the estimates of p(y,s|x)

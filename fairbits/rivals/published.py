@@ -103,7 +103,7 @@ class JointAdversarialClassifier(AdversarialClassifier):
         return {"total": total, "cross_entropy": cross_entropy, "adversary": error}
 
 
-class ToldVFAEClassifier(VFAEClassifier):
+class GroupVFAEClassifier(VFAEClassifier):
     """VFAE as published: the encoder q(z1|x,s) gets S, in training and for predictions.
 
     Epochs are chosen by predictions averaged over S. The parameters are those of `VFAEClassifier`.

@@ -9,7 +9,7 @@ from fairbits.datasets import biased_digits
 from fairbits.estimators import fit_stack
 from fairbits.estimators.codes import held_out_scores
 from fairbits.lab.representations import representation_scores, representation_views
-from fairbits.lab.run_parts import Part, external_fold, scores_of, seed_of, told_groups
+from fairbits.lab.run_parts import Part, external_fold, scores_of, seed_of, with_groups
 from fairbits.lab.run_settings import Images, Method, Plane, Reference, Refit, Search, Strengths
 from fairbits.lab.runs import execute
 from fairbits.metrics import auc
@@ -130,7 +130,7 @@ def test_strengths_are_scored_on_every_fold(tmp_path):
     assert scores[3]["auc"] == pytest.approx(alone["auc"], abs=1e-3)
 
 
-def test_on_the_plane_nothing_is_told_that_x_does_not_tell(tmp_path):
+def test_on_the_plane_nothing_is_given_that_x_does_not_tell(tmp_path):
     run = Plane(kind="plane", **ON_COMPAS, method=METHOD, gamma=0.1, epochs=4)
     epochs = execute(run, tmp_path)["epochs"]
     assert len(epochs) == 4
@@ -207,9 +207,9 @@ def test_with_common_seeds_methods_agree_where_the_penalty_has_no_weight(kind, t
     assert run(mutual, False) != run(neurons, False)
 
 
-def test_a_method_that_is_told_the_group_finds_it_among_its_columns():
+def test_a_method_that_is_given_the_group_finds_it_among_its_columns():
     parts = external_fold("compas", 0, 3, 0)
-    untold, told = (told_groups(Method(estimator="Any", told=t), *parts) for t in (False, True))
+    untold, told = (with_groups(Method(estimator="Any", sees_groups=t), *parts) for t in (False, True))
     assert untold == list(parts)
     for before, after in zip(parts, told, strict=True):
         np.testing.assert_array_equal(after.X[:, :-1], before.X)

@@ -81,8 +81,8 @@ def test_the_joint_game_hides_what_it_is_asked_to_hide():
     assert gaps[1] < gaps[0]
 
 
-def test_the_published_vfae_predicts_by_the_group_it_is_told():
-    model = fitted(published.ToldVFAEClassifier, max_epochs=20)
+def test_the_published_vfae_predicts_by_the_group_it_is_given():
+    model = fitted(published.GroupVFAEClassifier, max_epochs=20)
     s = np.asarray(DATA.s)
     told = model.predict_proba(X, sensitive_features=s)
     names = np.unique(s)
