@@ -107,8 +107,12 @@ class Search(Run):
     trials: int = Field(200, ge=1)
     trials_at_once: int = Field(8, ge=1)
     sampler: Literal["tpe", "gp"] = "tpe"
-    objective: Literal["paper", "pareto"] = "paper"
+    objective: Literal["paper", "pareto", "constrained"] = "paper"
+    leakage: str = later("gpa")  # what the other two objectives look at beside the AUC
+    max_leakage: float | None = later(None)
     prune: bool = True
+    mixed: bool = later(False)  # architectures within a batch
+    common: bool = later(False)  # as for `Strengths`
     trees: int = Field(1000, ge=1)  # of the forest that predicts S from the representation
 
 

@@ -49,10 +49,14 @@ def _reference(run: settings.Reference, trials: Path) -> Result:
 
 def _search(run: settings.Search, trials: Path) -> Result:
     train, test = with_groups(run.method, *external_fold(run.dataset, run.fold, run.folds, run.seed))
-    seed = seed_of(run.dataset, run.name, run.fold, run.seed)
+    names = (run.dataset,) if run.common else (run.dataset, run.name)
+    seed = seed_of(*names, run.fold, run.seed)
     tuned = tuning.TunedClassifier(
         estimator_of(run.method),
         objective=run.objective,
+        leakage=run.leakage,
+        max_leakage=run.max_leakage,
+        mixed=run.mixed,
         space={name: _part(part) for name, part in run.method.space.items()},
         n_trials=run.trials,
         trials_at_once=run.trials_at_once,

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
-from fairbits.estimators.codes import held_out_scores
+from fairbits.lab.run_parts import Part, scores_of
 from fairbits.lab.run_records import append_record, read_records
 from fairbits.lab.tuning.search_space import Objective, distributions, settings_of
 from fairbits.metrics.gaps import prediction_scores
@@ -48,7 +48,7 @@ class Trial:
 class Search:
     """Search the settings of an estimator on folds of the data.
 
-    The trials of a batch share an architecture and train, with all their folds, as one stack. Every trial has its own
+    The trials of a batch that share an architecture train, with all their folds, as one stack. Every trial has its own
     sampler: its seed depends on the trial's number alone, and it sees the earlier batches. So a search that was killed
     and resumed from its records ends with the same trials as one that was not.
 
@@ -57,7 +57,7 @@ class Search:
     space : what `search_space` returns
     s : (n, columns) group numbers, for the scores
     folds : (training rows, test rows) of each
-    at_once, sampler, prune, records : as for `TunedClassifier`
+    at_once, sampler, prune, mixed, records : as for `TunedClassifier`
     """
 
     estimator: Any
@@ -71,6 +71,7 @@ class Search:
     at_once: int = 8
     sampler: str = "tpe"
     prune: bool = True
+    mixed: bool = False
     seed: int = 0
     records: Path | None = None
 
@@ -85,7 +86,7 @@ class Search:
         with _quiet():
             while len(trials) < n_trials:
                 asked = self._ask(self._study(trials), len(trials))  # from the trials alone, as a resumed search
-                batch = self._train(asked)
+                batch = self._train_batch(asked)
                 if self.records is not None:
                     append_record(self.records, {"search": self.name, "batch": [asdict(trial) for trial in batch]})
                 trials += batch
@@ -95,11 +96,12 @@ class Search:
     @property
     def name(self) -> str:
         """A hash of everything that the trials depend on."""
+        mixed = ["mixed"] if self.mixed else []  # earlier searches have names without it
         about: dict[str, Any] = {
             "estimator": type(self.estimator).__name__,
             "settings": {name: repr(value) for name, value in self.estimator.get_params(deep=False).items()},
             "space": {name: repr(part) for name, part in self.space.items()},
-            "how": [asdict(self.objective), self.at_once, self.sampler, self.prune, self.seed],
+            "how": [asdict(self.objective), self.at_once, self.sampler, self.prune, self.seed, *mixed],
             "data": [
                 hashlib.sha256(np.ascontiguousarray(part).tobytes()).hexdigest()
                 for part in (self.X, self.y, self.s, *(test for _, test in self.folds))
@@ -133,7 +135,7 @@ class Search:
         return study
 
     def _ask(self, study: optuna.Study, first: int) -> list[optuna.Trial]:
-        """Ask for a batch: its first trial chooses the architecture of all."""
+        """Ask for a batch, of which the first trial chooses the architecture of all unless they are mixed."""
         kinds = distributions(self.space)
         asked: list[optuna.Trial] = []
         shared: dict[str, Any] = {}
@@ -141,14 +143,28 @@ class Search:
             sampler = self._sampler(number)
             study.sampler = optuna.samplers.PartialFixedSampler(shared, sampler) if shared else sampler
             asked.append(study.ask(kinds))
-            shared = {k: v for k, v in asked[0].params.items() if k not in self.estimator.stacked_settings}
+            shared = {} if self.mixed else self._architecture(asked[0])
         return asked
+
+    def _architecture(self, one: optuna.Trial) -> dict[str, Any]:
+        """Return what the trials of one stack have in common."""
+        return {k: v for k, v in one.params.items() if k not in self.estimator.stacked_settings}
 
     def _sampler(self, number: int) -> optuna.samplers.BaseSampler:
         seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
         if self.sampler == "gp":
             return optuna.samplers.GPSampler(seed=seed, n_startup_trials=STARTUP_TRIALS)
         return optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP_TRIALS, constant_liar=True)
+
+    def _train_batch(self, asked: list[optuna.Trial]) -> list[Trial]:
+        """Train the trials of each architecture together; return all in the order in which they were asked for."""
+        groups: dict[str, list[optuna.Trial]] = {}
+        for one in asked:
+            groups.setdefault(json.dumps(self._architecture(one)), []).append(one)
+        trained = {
+            one.number: trial for own in groups.values() for one, trial in zip(own, self._train(own), strict=True)
+        }
+        return [trained[one.number] for one in asked]
 
     def _train(self, asked: list[optuna.Trial]) -> list[Trial]:
         """Train the trials as one stack, or one by one if any of them diverges."""
@@ -183,7 +199,7 @@ class Search:
         x, y, s = self.X[test], self.y[test], self.s[test]
         if self.objective.name == "paper":  # the information of a wide code takes seconds
             return prediction_scores(model.predict_proba(x), model.classes_, y, s)
-        return held_out_scores(model, x, y, s)
+        return scores_of(model, Part(x, y, s))
 
     def _hopeless(self, trials: list[Trial], asked: list[optuna.Trial]) -> Any:
         if not self.prune or self.objective.name != "paper" or self.estimator.training.selection != "paper":

@@ -32,7 +32,9 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     space : what to search beyond or instead of the estimator's tunable settings: setting -> `SearchRange`, `Layers`,
         a tuple of choices, or None to leave it alone
     n_trials : settings to try, rounded up to whole batches
-    trials_at_once : trials of one batch; they share the architecture. Must be 1 with sampler "gp"
+    trials_at_once : trials of one batch, whose settings are chosen before any of them is trained. Must be 1 with
+        sampler "gp"
+    mixed : whether every trial of a batch has an architecture of its own; those that share one train as one stack
     sampler : "tpe" or "gp" (Gaussian process)
     prune : stop a trial that is worse than the median at the same epoch; only if objective and the estimator's
         selection are both "paper", since otherwise the values of different settings cannot be compared
@@ -59,6 +61,7 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     trials_at_once: int = setting(8, at_least=1, whole=True)
     sampler: str = setting("tpe", one_of=("tpe", "gp"))
     prune: bool = True
+    mixed: bool = False
     cv: int = 3
     records: str | Path | None = None
     on_trials: Callable[[list[Trial]], None] | None = None
@@ -89,6 +92,7 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             at_once=self.trials_at_once,
             sampler=self.sampler,
             prune=self.prune,
+            mixed=self.mixed,
             seed=self.random_state,
             records=None if self.records is None else Path(self.records),
         )
