@@ -16,7 +16,7 @@ def reproduce(
         str,
         Argument(
             help="compas, adult, bank, stability, complexity, representations, information-plane, biased-mnist, "
-            "refits, paper-settings, variants, comparisons, domain, all, or a TOML file."
+            "refits, paper-settings, variants, comparisons, searches, domain, all, or a TOML file."
         ),
     ],
     output: Annotated[Path, Option("--output", "-o", help="Folder for records, tables and figures.")] = Path(

@@ -112,6 +112,7 @@ class Search(Run):
     max_leakage: float | None = later(None)
     prune: bool = True
     mixed: bool = later(False)  # architectures within a batch
+    halving: bool = later(False)  # successive halving in place of the median
     common: bool = later(False)  # as for `Strengths`
     trees: int = Field(1000, ge=1)  # of the forest that predicts S from the representation
 

@@ -57,6 +57,7 @@ def _search(run: settings.Search, trials: Path) -> Result:
         leakage=run.leakage,
         max_leakage=run.max_leakage,
         mixed=run.mixed,
+        halving=run.halving,
         space={name: _part(part) for name, part in run.method.space.items()},
         n_trials=run.trials,
         trials_at_once=run.trials_at_once,

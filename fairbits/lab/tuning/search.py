@@ -23,6 +23,7 @@ from fairbits.metrics.gaps import prediction_scores
 
 STARTUP_TRIALS = 10  # chosen at random, before the sampler starts to learn
 PRUNING_TRIALS, PRUNING_EPOCHS = 16, 20  # trials before the first is stopped early; epochs between decisions
+RUNGS, KEPT = (10, 30), 3  # epochs after which successive halving keeps the best of every so many trials
 STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 
 
@@ -57,7 +58,7 @@ class Search:
     space : what `search_space` returns
     s : (n, columns) group numbers, for the scores
     folds : (training rows, test rows) of each
-    at_once, sampler, prune, mixed, records : as for `TunedClassifier`
+    at_once, sampler, prune, mixed, halving, records : as for `TunedClassifier`
     """
 
     estimator: Any
@@ -72,6 +73,7 @@ class Search:
     sampler: str = "tpe"
     prune: bool = True
     mixed: bool = False
+    halving: bool = False
     seed: int = 0
     records: Path | None = None
 
@@ -96,12 +98,12 @@ class Search:
     @property
     def name(self) -> str:
         """A hash of everything that the trials depend on."""
-        mixed = ["mixed"] if self.mixed else []  # earlier searches have names without it
+        later = [name for name in ("mixed", "halving") if getattr(self, name)]  # earlier searches are named without
         about: dict[str, Any] = {
             "estimator": type(self.estimator).__name__,
             "settings": {name: repr(value) for name, value in self.estimator.get_params(deep=False).items()},
             "space": {name: repr(part) for name, part in self.space.items()},
-            "how": [asdict(self.objective), self.at_once, self.sampler, self.prune, self.seed, *mixed],
+            "how": [asdict(self.objective), self.at_once, self.sampler, self.prune, self.seed, *later],
             "data": [
                 hashlib.sha256(np.ascontiguousarray(part).tobytes()).hexdigest()
                 for part in (self.X, self.y, self.s, *(test for _, test in self.folds))
@@ -206,7 +208,7 @@ class Search:
             return None
 
         def hopeless(epoch: int, histories: list[list[dict[str, float]]]) -> set[int]:
-            if (epoch + 1) % PRUNING_EPOCHS:
+            if epoch + 1 not in RUNGS if self.halving else (epoch + 1) % PRUNING_EPOCHS:
                 return set()
             places: set[int] = set()
             for i, (trial, one) in enumerate(zip(trials, asked, strict=True)):
@@ -216,12 +218,21 @@ class Search:
                     continue
                 trial.watched[epoch] = float(np.mean([max(v) for v in values]))
                 one.report(trial.watched[epoch], epoch)
-                if one.should_prune():
+                if _is_outside_best(one, epoch) if self.halving else one.should_prune():
                     trial.state = "pruned"
                     places |= set(own)
             return places
 
         return hopeless
+
+
+def _is_outside_best(one: optuna.Trial, epoch: int) -> bool:
+    """Say whether a trial is not among the best third of those that have come this far, itself among them."""
+    reached = {t.number: t.intermediate_values.get(epoch) for t in one.study.get_trials(deepcopy=False)}
+    values = [value for value in reached.values() if value is not None]
+    own = reached[one.number]
+    assert own is not None  # it has just been reported
+    return len(values) >= KEPT and sum(value > own for value in values) >= len(values) / KEPT
 
 
 @contextlib.contextmanager

@@ -38,6 +38,8 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     sampler : "tpe" or "gp" (Gaussian process)
     prune : stop a trial that is worse than the median at the same epoch; only if objective and the estimator's
         selection are both "paper", since otherwise the values of different settings cannot be compared
+    halving : with `prune`, stop all but the best third of the trials so far after 10 and after 30 epochs, instead of
+        those below the median
     cv : folds, stratified by label and group
     records : file for finished batches, one line each
     on_trials : called with the list of all trials after every batch
@@ -62,6 +64,7 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     sampler: str = setting("tpe", one_of=("tpe", "gp"))
     prune: bool = True
     mixed: bool = False
+    halving: bool = False
     cv: int = 3
     records: str | Path | None = None
     on_trials: Callable[[list[Trial]], None] | None = None
@@ -93,6 +96,7 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             sampler=self.sampler,
             prune=self.prune,
             mixed=self.mixed,
+            halving=self.halving,
             seed=self.random_state,
             records=None if self.records is None else Path(self.records),
         )
