@@ -37,6 +37,7 @@ def fit_stack(
     rows: Sequence[np.ndarray] | None = None,
     hopeless: Hopeless | None = None,
     on_epoch: OnEpoch | None = None,
+    noise_apart: bool = False,
 ) -> Sequence[Any]:
     """Fit several estimators of one architecture as one tensor program; the numbers are those of fitting each alone.
 
@@ -44,7 +45,8 @@ def fit_stack(
     rows they see: `rows` holds the row numbers of each estimator, for example folds; classes, groups and bins are those
     of all rows. The estimators are fitted in place and returned; if anything fails they stay as they were. `hopeless`
     is called after every epoch with its number and the histories so far; estimators whose places it returns stop
-    there. `on_epoch` is called with (epochs done, epochs at most).
+    there. `on_epoch` is called with (epochs done, epochs at most). With `noise_apart` the network's draws have a
+    generator of their own: methods that draw more or less, with the same `random_state`, see the same batches.
     """
     _check_alike(estimators)
     workers = [copy.copy(estimator) for estimator in estimators]
@@ -58,7 +60,7 @@ def fit_stack(
     for worker, part in zip(workers, parts, strict=True):
         vars(worker).pop("feature_names_in_", None)  # of an earlier fit
         vars(worker).update(shared, training_rows_=table.seen(part), has_unlabelled_=unlabelled is not None)
-        replicas.append(_replica(worker, table, part))
+        replicas.append(_replica(worker, table, part, noise_apart))
     with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
         give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
         how = {"select": _select(first, table, replicas), "hopeless": give_up, "on_epoch": report}
@@ -125,9 +127,10 @@ def _parts(rows: Any, count: int, table: Table) -> Iterator[np.ndarray]:
         yield own
 
 
-def _replica(worker: Any, table: Table, own: np.ndarray) -> Replica:
+def _replica(worker: Any, table: Table, own: np.ndarray, noise_apart: bool) -> Replica:
     """Split the rows of one estimator and build its network."""
-    init, split, loop = (int(k) for k in np.random.SeedSequence(fit_seed(worker.random_state)).generate_state(3))
+    seeds = np.random.SeedSequence(fit_seed(worker.random_state)).generate_state(4)
+    init, split, loop, noise = map(int, seeds)
     generator = torch.Generator().manual_seed(split)
     strata = torch.from_numpy(number_cells(table.y[own], table.s[own]))
     train_rows, held = split_rows(strata, worker.training.validation_fraction, generator)
@@ -142,7 +145,9 @@ def _replica(worker: Any, table: Table, own: np.ndarray) -> Replica:
     seen = train_rows.numpy()
     worker.initialise(net, *(torch.from_numpy(a[seen]) for a in (table.y, table.s, table.weight)))
     scalars = {name: float(getattr(worker, name)) for name in worker.stacked_settings}
-    return Replica(net=net.to(worker.device), rows=train_rows, validation=held, seed=loop, scalars=scalars)
+    replica = Replica(net=net.to(worker.device), rows=train_rows, validation=held, seed=loop, scalars=scalars)
+    replica.noise_seed = noise if noise_apart else None
+    return replica
 
 
 def split_rows(strata: torch.Tensor, fraction: float, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:

@@ -57,12 +57,14 @@ class _Member:
             cells = data.cells[replica.rows].cpu()
             self.sources.append(BalancedBatches(cells, self.batches.steps, method.balanced_rows))
         self.max_epochs = max(method.max_epochs, -(-self.schedule.min_steps // self.batches.steps))
-        self.generator = torch.Generator().manual_seed(replica.seed)
+        self.generator = self.noise_generator = torch.Generator().manual_seed(replica.seed)
+        if replica.noise_seed is not None:
+            self.noise_generator = torch.Generator().manual_seed(replica.noise_seed)
         self.validation_noise = self._noise(len(replica.validation))
         self.best_value, self.best_state = float("inf"), None
 
     def _noise(self, *shape: int) -> Tensor:
-        return torch.rand(*shape, self.noise_size, generator=self.generator)
+        return torch.rand(*shape, self.noise_size, generator=self.noise_generator)
 
     def draw(self) -> list[Tensor]:
         """Draw an epoch, (steps, width): the mask, the rows and their noise, and those of the extra batches."""

@@ -45,6 +45,7 @@ class Replica:
     validation: Tensor  # validation rows
     seed: int
     scalars: dict[str, float]  # must hold learning_rate and weight_decay; the loss sees all of them
+    noise_seed: int | None = None  # of the network's draws, where other draws must not move the batches
     history: list[dict[str, float]] = field(default_factory=list)
     best_epoch: int = -1
 
