@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -12,7 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from fairbits.certificate import Certificate, SmallGroupWarning, TrainingRowsWarning, certify
 from fairbits.certificate.deviations import HOEFFDING
@@ -25,10 +24,8 @@ from fairbits.estimators.candidates import Decision, decisions, fitted_once, in_
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import MISTAKE
 from fairbits.estimators.fair_code import FairCodeClassifier
-from fairbits.estimators.fitting import fit_stack
-from fairbits.estimators.inputs import said_elsewhere
+from fairbits.estimators.fitting import fit_stack, fit_steps
 from fairbits.estimators.linear_code import LinearCodeClassifier
-from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import Claim, NotCertifiedError, Promise, check_labels, released_class, warn_of_labels
 from fairbits.metrics.gaps import mcnemar_p_value
 from fairbits.settings import check_settings, setting
@@ -201,15 +198,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     def _train(self, template: Any, X: Any, y: np.ndarray, s: Any) -> tuple[list, Any, list]:
         """Fit the encoders, then all models; return the encoders, the rows as encoded by them, and the models."""
         *front, (_, method) = template.steps if isinstance(template, Pipeline) else [("method", template)]
-        front = [(name, clone(step)) for name, step in front]
-        for _, step in front:
-            known = {"sensitive_features": s} if has_fit_parameter(step, "sensitive_features") else {}
-            X = step.fit_transform(X, y, **known)
         models = self._models(method)
-        said = any(isinstance(step, PosteriorEncoder) or getattr(step, "encode_sensitive", False) for _, step in front)
-        with said_elsewhere() if said else nullcontext():
-            fit_stack(models, X, y, sensitive_features=s)
-        return front, X, models
+        return *fit_steps(front, X, y, partial(fit_stack, models), sensitive_features=s), models
 
     def _decide(self, templates: list, train: tuple, held: tuple) -> tuple[np.ndarray, np.ndarray, list[Decision]]:
         """Fit all candidates; return their decisions about training and calibration rows, and who made which."""
