@@ -137,9 +137,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         else:
             Z_train, Z_held, models = self._decide(templates, train, held)
             fitted = [model.model for model in models]
-        place = {id(model): i for i, model in enumerate(models)}
-        models = self._order(models, Z_train, train[2], len(held[1]), train[1])
-        self.candidates_ = [fitted[place[id(model)]] for model in models]
+        order = self._order(models, Z_train, train[2], len(held[1]), train[1])
+        models, self.candidates_ = ([several[i] for i in order] for several in (models, fitted))
         chosen = self._test(models, Z_held, held[1], held[2], who)
         self.passed_ = self.candidates_[: int(self.path_.passed.sum())]
         self.estimator_ = self.candidates_[models.index(chosen)]
@@ -236,8 +235,11 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             models += [clone(model).set_params(max_words=min(FEW, method.max_words)) for model in models[:TIGHT]]
         return models
 
-    def _order(self, models: list[Any], X: Any, s: Any, n_held: int, y: Any = None) -> list[Any]:
-        """Sort from the safest on, by what samples of the training rows as large as the calibration rows show."""
+    def _order(self, models: list[Any], X: Any, s: Any, n_held: int, y: Any = None) -> np.ndarray:
+        """Return the places of the models from the safest on.
+
+        By what samples of the training rows as large as the calibration rows show.
+        """
         rng, n = check_random_state(self.random_state), len(X)
         samples = [rng.permutation(n)[:n_held] for _ in range(SAMPLES)]
         taken = ([None if part is None else take_rows(part, rows) for part in (X, s, y)] for rows in samples)
@@ -246,7 +248,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
                 warnings.simplefilter("ignore", category)
             excess = [[max(c.excess for c in self._claims(model, *part)) for part in parts] for model in models]
-        return [models[i] for i in np.argsort(np.mean(excess, 1), kind="stable")]
+        return np.argsort(np.mean(excess, 1), kind="stable")
 
     def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any, person: Any = None) -> Any:
         """Certify in order and return the best of those before the first failure."""
