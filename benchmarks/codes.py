@@ -25,6 +25,7 @@ from fairbits.estimators.exact_code import MISTAKE, disparity_slope
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.information import share_entropy
 from fairbits.information import total_variation as random_code_variation
+from fairbits.information.shown_tables import law_distance
 from fairbits.metrics import auc, discrimination_curve_area
 from fairbits.nn import word_probabilities
 
@@ -177,7 +178,7 @@ def group_tables(word: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def total_variation(word: np.ndarray, s: np.ndarray) -> float:
     """Return the largest total variation between two groups' words."""
     shares, _ = group_tables(word, s)
-    return max(float(np.abs(a - b).sum() / 2) for a in shares for b in shares)
+    return max(float(law_distance(a, b)) for a in shares for b in shares)
 
 
 class Released:
@@ -239,7 +240,7 @@ class Released:
             tables = [law[s == group].mean(0) for group in np.unique(s)]
             average = law @ p
             found["soft"] = {
-                "total_variation": float(np.abs(tables[0] - tables[1]).sum() / 2),
+                "total_variation": float(law_distance(tables[0], tables[1])),
                 "accuracy": float(np.where(y[:, None] == (p > 0.5), law, 0).sum(1).mean()),
                 "auc": weighted_auc(law, p, y),
                 "averaged_auc": auc(y, average),
