@@ -1,6 +1,7 @@
 """The README's Python runs as it stands, its links lead somewhere, its numbers are in the records."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,16 @@ def test_the_first_block_is_short_and_says_something():
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", README))
 def test_links_lead_somewhere(target):
     assert (ROOT / target).exists()
+
+
+def test_a_package_registry_gets_no_links_to_files():
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]
+    text = README
+    for change in hook["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(change["pattern"], change["replacement"], text)
+    assert re.findall(r"\]\([^)]*\)", README)
+    assert re.findall(r"\]\((?!https?://)[^)]*\)", text) == []
+    assert "the concepts, without formulas" in text
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/concepts.md"])
