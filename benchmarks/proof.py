@@ -53,8 +53,8 @@ def jobs() -> list[Job]:
     gammas = {"adult": 0.9, "compas": 0.5, "bank": 0.9}
     receivers = [Job(job="receivers", dataset=name, gamma=gamma, seed=0) for name, gamma in gammas.items()]
     choices = [Job(job="choice", settings=settings, gammas=TRIED_GAMMAS, seed=0) for settings in CANDIDATES]
-    hard = [Job(job="hard receivers", dataset=name, limit=limit, seed=0) for name, limit in HARD_LIMITS.items()]
-    hard.append(Job(job="hard probe", limits=HARD_PROBES, seed=0))
+    hard = [Job(job="hard-receivers", dataset=name, limit=limit, seed=0) for name, limit in HARD_LIMITS.items()]
+    hard.append(Job(job="hard-probe", limits=HARD_PROBES, seed=0))
     return [*receivers, *hard, Job(job="probe", gammas=PROBE_GAMMAS, seed=0), *choices]
 
 
@@ -251,12 +251,12 @@ def _probe(Z: np.ndarray, s: np.ndarray, train: np.ndarray, test: np.ndarray) ->
 
 WORK = {
     "receivers": receivers,
-    "hard receivers": hard_receivers,
+    "hard-receivers": hard_receivers,
     "choice": choice,
     "tightness": tightness,
     "slack": slack,
     "probe": probe,
-    "hard probe": hard_probe,
+    "hard-probe": hard_probe,
 }
 
 

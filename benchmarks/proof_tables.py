@@ -30,8 +30,8 @@ def kept(path: list[dict[str, float]]) -> dict[str, float] | None:
 
 def limits(records: list[dict[str, Any]]) -> dict[str, bool]:
     """Return what the records are held against, and whether it holds."""
-    received = [r["result"] for job in ("receivers", "hard receivers") for r in _pick(records, job)]
-    hard = _pick(records, "hard probe")[0]["result"]["probes"]
+    received = [r["result"] for job in ("receivers", "hard-receivers") for r in _pick(records, job)]
+    hard = _pick(records, "hard-probe")[0]["result"]["probes"]
     best = kept(_pick(records, "tightness")[0]["result"]["path"])
     ratios = [_ratio(pair) for pair in _chosen_releases(records) if pair["fare"] < 1]
     probed = _at_auc(_pick(records, "probe")[0]["result"]["probes"])
@@ -46,7 +46,7 @@ def limits(records: list[dict[str, Any]]) -> dict[str, bool]:
         and best[chosen(records)["learner"]] >= MIN_ACCURACY,
         "slack at most a quarter of FARE's": min(ratios) >= 4,
         "hard codes: certified disparity within the limit": all(
-            r["result"]["bound"] <= r["limit"] for r in _pick(records, "hard receivers")
+            r["result"]["bound"] <= r["limit"] for r in _pick(records, "hard-receivers")
         )
         and all(p["bound"] <= p["limit"] for p in hard),
         f"hard code, certified at {MAX_DISPARITY}: probe of S at most 0.53": all(
@@ -102,7 +102,7 @@ def _receivers_table(records) -> list[str]:
         "| | code | label AUC | largest disparity (mean) | certified | error | best attack | cap | error |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for record in (*_pick(records, "hard receivers"), *_pick(records, "receivers")):
+    for record in (*_pick(records, "hard-receivers"), *_pick(records, "receivers")):
         code = f"hard, limit {record['limit']:g}" if "limit" in record else f"random, gamma {record['gamma']:g}"
         r = record["result"]
         gaps, guesses = ([o[name] for o in r["receivers"].values()] for name in ("gap", "adversary"))
@@ -175,7 +175,7 @@ def _slack_table(records) -> list[str]:
 
 
 def _probe_table(records) -> list[str]:
-    hard, probes = (_pick(records, job)[0]["result"]["probes"] for job in ("hard probe", "probe"))
+    hard, probes = (_pick(records, job)[0]["result"]["probes"] for job in ("hard-probe", "probe"))
     best = _at_auc(probes)
     names = {"code": "one draw of the code", "prediction": "expected prediction (not covered by a certificate)"}
     lines = [
