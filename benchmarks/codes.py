@@ -38,7 +38,7 @@ THEOREMS = (HOEFFDING, "shortest")
 HALVES = 5  # random halves of adult.test
 FRONT_LIMITS = {"adult": [0.02, 0.05, 0.1], "bank": [0.02, 0.05, 0.1], "compas": [0.05, 0.1, 0.2]}
 LEVELS = 16  # of a rival's score: quantiles of the training rows
-STRENGTHS = {  # of rivals told S, as in their papers
+STRENGTHS = {  # of rivals that see S, as in their papers
     "Adversarial": ("AdversarialClassifier", "gamma", [0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98]),
     "VFAE": ("VFAEClassifier", "beta", [0.0, 1e2, 1e3, 1e4, 3e4, 1e5, 3e5, 1e6]),
     "ThresholdOptimizer": ("ThresholdOptimizerClassifier", "tol", [0.0, 0.02, 0.05, 0.1]),
@@ -46,7 +46,7 @@ STRENGTHS = {  # of rivals told S, as in their papers
 
 
 def jobs(names: Sequence[str]) -> list[Job]:
-    """List the paths of codes to train: every table and split, told S and not, and what they are held against."""
+    """List the paths of codes to train: every table and split, seeing S and not, and what they are held against."""
     kinds = {
         "untold": {"method": "linear", "told": False},
         "told": {"method": "exact", "told": True},
@@ -157,7 +157,7 @@ def path_models(job: Job) -> list[Any]:
 
 
 def linear_path(job: Job) -> list[tuple[float, float, int]]:
-    """Return promise, share of it and words of every model, as `CertifiedClassifier` trains them for each promise."""
+    """Return limit, share of it and words of every model, as `CertifiedClassifier` trains them for each limit."""
     words = {LinearCodeClassifier().max_words: SHARES, FEW: SHARES[:TIGHT]}
     return [(promise, share, w) for promise in PROMISES[job.dataset] for w, shares in words.items() for share in shares]
 

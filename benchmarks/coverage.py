@@ -26,7 +26,7 @@ ABOUT = f"""\
 `python -m benchmarks.coverage`. {DRAWS:,} samples of each population, certified at 95 % through `fairbits.certify`; the
 true disparity is known. A certificate is wrong if its bound is below the truth; in the fixed sequence, if the model
 that is kept exceeds the limit; a bound on a ratio of rates (`selection_ratio`), if it is above the truth. In brackets
-an exact 95 % interval. At most 5 % is promised. The first case is the worst there is for a hard code, a bit near a fair
+an exact 95 % interval. At most 5 % may be. The first case is the worst there is for a hard code, a bit near a fair
 coin; in others the plug-in total variation errs upwards as well."""
 RATES = """
 ## Rates by group
