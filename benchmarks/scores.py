@@ -63,9 +63,10 @@ HEAD = """\
 Adult, adult.data -> adult.test, S = sex: the best AUC of a label's score with an AUDC (mean difference of acceptance
 rates over all thresholds) of at most 0.010 and 0.015 on adult.test, over the strengths of each method. Choosing by
 test rows makes every method look better than it is. "Columns" are the encoded columns, "posterior" the features of
-PosteriorEncoder with the columns beside them. AUC of S: boosted trees, trained on one half of adult.test and tested on
-the other, guess the sex from the score, or from the released word of a hard code. The one-bit rule and
-ThresholdOptimizer decide: their AUC is that of a decision, and their accuracy at a difference of rates is what counts."""
+PosteriorEncoder with the columns beside them. AUC of S: boosted trees, trained on one half of adult.test and tested
+on the other, guess the sex from the score, or from the released word of a hard code. The one-bit rule and
+ThresholdOptimizer decide: their AUC is that of a decision, and their accuracy at a difference of rates is what
+counts."""
 
 
 def jobs(names: list[str]) -> list[Job]:

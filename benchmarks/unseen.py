@@ -38,7 +38,7 @@ HEAD = f"""\
 # Tables that fairbits was not developed on
 
 `python -m benchmarks.unseen`. `fairbits fit TABLE --label ... --sensitive ... --max-disparity LIMIT` with its
-defaults; {SEEDS} seeds shuffle the rows, which splits them again into training, calibration and test rows. Other
+defaults; {SEEDS} seeds shuffle the rows, so other rows train, certify and test each time. Other
 models, on the same rows (ExponentiatedGradient: {REFERENCE_SEEDS} seeds): their decision is certified on the
 calibration rows as it is, and counts if the bound is within the limit. A model is useful if it beats the
 constant class on the test rows (McNemar's exact test, 5 %). Accuracy and difference in accuracy are means over
