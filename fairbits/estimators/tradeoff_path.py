@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
@@ -19,13 +18,12 @@ from fairbits.certificate.released_code import encode_rows
 from fairbits.encoding import take_rows
 from fairbits.errors import InputError, MissingExtraError
 from fairbits.estimators.base import method_path
-from fairbits.estimators.codes import held_out_scores
+from fairbits.estimators.codes import code_disparity, held_out_scores
 from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import OnEpoch, fit_stack, fit_steps, stratified_folds
 from fairbits.estimators.inputs import new_group_encoder, said_elsewhere
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.information import total_variation
 from fairbits.settings import check_settings, setting
 
 GAMMAS = tuple(np.linspace(0, 1, 21).round(2).tolist())
@@ -175,8 +173,6 @@ def _scores(model: Any, X: Any, y: np.ndarray, s: np.ndarray) -> dict[str, float
     """Return the held-out scores, and of a code with a limit its disparity."""
     scores = held_out_scores(model, X, y, s)
     if method_path(model) == "limit":
-        theta = torch.from_numpy(model.code_probabilities(X))
-        strata = [y == label for label in model.classes_] if model.condition_on_label else [np.full(len(y), True)]
-        groups = [(torch.from_numpy(rows), torch.from_numpy(column)) for rows in strata for column in s.T]
-        scores["disparity"] = max(float(total_variation(theta[rows], column[rows])) for rows, column in groups)
+        labels = y if model.condition_on_label else None
+        scores["disparity"] = code_disparity(model.code_probabilities(X), s, labels)
     return scores
