@@ -25,6 +25,7 @@ from fairbits.estimators.exact_code import MISTAKE, disparity_slope
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.information import share_entropy
 from fairbits.information import total_variation as random_code_variation
+from fairbits.information.shown_tables import law_distance
 from fairbits.metrics import auc, discrimination_curve_area
 from fairbits.nn import word_probabilities
 
@@ -37,7 +38,7 @@ THEOREMS = (HOEFFDING, "shortest")
 HALVES = 5  # random halves of adult.test
 FRONT_LIMITS = {"adult": [0.02, 0.05, 0.1], "bank": [0.02, 0.05, 0.1], "compas": [0.05, 0.1, 0.2]}
 LEVELS = 16  # of a rival's score: quantiles of the training rows
-STRENGTHS = {  # of rivals told S, as in their papers
+STRENGTHS = {  # of rivals that see S, as in their papers
     "Adversarial": ("AdversarialClassifier", "gamma", [0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98]),
     "VFAE": ("VFAEClassifier", "beta", [0.0, 1e2, 1e3, 1e4, 3e4, 1e5, 3e5, 1e6]),
     "ThresholdOptimizer": ("ThresholdOptimizerClassifier", "tol", [0.0, 0.02, 0.05, 0.1]),
@@ -45,7 +46,7 @@ STRENGTHS = {  # of rivals told S, as in their papers
 
 
 def jobs(names: Sequence[str]) -> list[Job]:
-    """List the paths of codes to train: every table and split, told S and not, and what they are held against."""
+    """List the paths of codes to train: every table and split, seeing S and not, and what they are held against."""
     kinds = {
         "untold": {"method": "linear", "told": False},
         "told": {"method": "exact", "told": True},
@@ -156,7 +157,7 @@ def path_models(job: Job) -> list[Any]:
 
 
 def linear_path(job: Job) -> list[tuple[float, float, int]]:
-    """Return promise, share of it and words of every model, as `CertifiedClassifier` trains them for each promise."""
+    """Return limit, share of it and words of every model, as `CertifiedClassifier` trains them for each limit."""
     words = {LinearCodeClassifier().max_words: SHARES, FEW: SHARES[:TIGHT]}
     return [(promise, share, w) for promise in PROMISES[job.dataset] for w, shares in words.items() for share in shares]
 
@@ -177,7 +178,7 @@ def group_tables(word: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def total_variation(word: np.ndarray, s: np.ndarray) -> float:
     """Return the largest total variation between two groups' words."""
     shares, _ = group_tables(word, s)
-    return max(float(np.abs(a - b).sum() / 2) for a in shares for b in shares)
+    return max(float(law_distance(a, b)) for a in shares for b in shares)
 
 
 class Released:
@@ -239,7 +240,7 @@ class Released:
             tables = [law[s == group].mean(0) for group in np.unique(s)]
             average = law @ p
             found["soft"] = {
-                "total_variation": float(np.abs(tables[0] - tables[1]).sum() / 2),
+                "total_variation": float(law_distance(tables[0], tables[1])),
                 "accuracy": float(np.where(y[:, None] == (p > 0.5), law, 0).sum(1).mean()),
                 "auc": weighted_auc(law, p, y),
                 "averaged_auc": auc(y, average),

@@ -15,6 +15,7 @@ from fairbits import CertificateState, certify
 from fairbits.certificate import group_rates, selection_ratio
 from fairbits.certificate.anytime import Watched, anytime_slack, log_evidence
 from fairbits.encoding import GroupEncoder
+from fairbits.information.shown_tables import law_distance
 from fairbits.workflow.comparisons import USELESS, better_than_constant
 
 FOLDER = RESULTS / "coverage"
@@ -25,7 +26,7 @@ ABOUT = f"""\
 `python -m benchmarks.coverage`. {DRAWS:,} samples of each population, certified at 95 % through `fairbits.certify`; the
 true disparity is known. A certificate is wrong if its bound is below the truth; in the fixed sequence, if the model
 that is kept exceeds the limit; a bound on a ratio of rates (`selection_ratio`), if it is above the truth. In brackets
-an exact 95 % interval. At most 5 % is promised. The first case is the worst there is for a hard code, a bit near a fair
+an exact 95 % interval. At most 5 % may be. The first case is the worst there is for a hard code, a bit near a fair
 coin; in others the plug-in total variation errs upwards as well."""
 RATES = """
 ## Rates by group
@@ -117,7 +118,7 @@ def word_variation(rates: np.ndarray) -> float:
     law = np.ones((2, 1))
     for bit in rates.T:
         law = np.concatenate([law * (1 - bit[:, None]), law * bit[:, None]], 1)
-    return float(np.abs(law[0] - law[1]).sum() / 2)
+    return float(law_distance(law[0], law[1]))
 
 
 def two_models(rng: np.random.Generator) -> bool:
@@ -163,7 +164,7 @@ def score_levels(rng: np.random.Generator) -> bool:
     laws = [beta(3, 2), beta(2, 3)]
     scores = rng.beta(np.array([3, 2])[s], np.array([2, 3])[s])
     shares = [np.diff(np.concatenate([[0], law.cdf(cuts), [1]])) for law in laws]
-    truth = float(np.abs(shares[0] - shares[1]).sum() / 2)
+    truth = float(law_distance(shares[0], shares[1]))
     return certify(scores, sensitive_features=s, levels=cuts).total_variation < truth
 
 
@@ -232,7 +233,7 @@ def alarms(gains: np.ndarray, weights: np.ndarray, level: float) -> np.ndarray:
 def one_stream(*rates: tuple[float, ...]) -> Callable:
     """Return the case of streams of hard words: how many have a wrong upper, and a wrong lower bound, at some look."""
     law = np.array(rates)
-    truth = float(np.abs(law[0] - law[1]).sum() / 2)
+    truth = float(law_distance(law[0], law[1]))
 
     def wrong(rng: np.random.Generator, draws: int) -> dict[str, Any]:
         shown, gains, weights = streams(rng, [law] * BATCHES, draws)

@@ -49,7 +49,7 @@ OTHERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"difference_bound": 1.0, "mixture": "probabilities"},
         {"difference_bound": 0.01, "mixture": "probabilities"},
     ),
-    "fairlearn ThresholdOptimizer (told S)": ("ThresholdOptimizerClassifier", {"tol": 1.0}, {"tol": 0.0}),
+    "fairlearn ThresholdOptimizer (sees S)": ("ThresholdOptimizerClassifier", {"tol": 1.0}, {"tol": 0.0}),
     "fairlearn adversarial, hidden layer": ("FairlearnAdversarialClassifier", {"alpha": 0.0}, {"alpha": 1.0}),
     "fairlearn adversarial, linear": (
         "FairlearnAdversarialClassifier",

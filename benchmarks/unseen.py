@@ -38,7 +38,7 @@ HEAD = f"""\
 # Tables that fairbits was not developed on
 
 `python -m benchmarks.unseen`. `fairbits fit TABLE --label ... --sensitive ... --max-disparity LIMIT` with its
-defaults; {SEEDS} seeds shuffle the rows, which splits them anew into training, calibration and test rows. Other
+defaults; {SEEDS} seeds shuffle the rows, so other rows train, certify and test each time. Other
 models, on the same rows (ExponentiatedGradient: {REFERENCE_SEEDS} seeds): their decision is certified on the
 calibration rows as it is, and counts if the bound is within the limit. A model is useful if it beats the
 constant class on the test rows (McNemar's exact test, 5 %). Accuracy and difference in accuracy are means over
@@ -199,7 +199,7 @@ def tables(found: list[dict[str, Any]]) -> list[str]:
                     "method": method,
                     "certified": f"{len(passed)} of {len(tried)}",
                     "useful": f"{len(useful)} of {len(tried)}",
-                    "most frequent verdict, or said to be borderline": stable(own) if method == "fairbits" else "",
+                    "most frequent verdict, or marked as borderline": stable(own) if method == "fairbits" else "",
                     "proved, at most": mean(one[method]["bound"] for one in passed),
                     "accuracy": mean(one[method]["accuracy"] for one in passed),
                     "constant": mean(one["constant"]["accuracy"] for one in tried),

@@ -67,6 +67,8 @@ SMALLEST = {
     "metrics": lambda m: m.run(2000, 1),
     "panel": lambda m: m.work(Job(part=0, runs=1, limit=0.4)),
     "proof": lambda m: m.run(first(m, job="receivers", dataset="compas")),
+    "proof, hard": lambda m: m.run(first(m, job="hard-receivers", dataset="compas")),
+    "proof, hard probe": lambda m: m.run(Job(job="hard-probe", limits=[0.1], seed=0)),
     "proof, choice": lambda m: m.run(Job(job="choice", settings={}, gammas=[0.9], seed=0)),
     "proof, tightness": lambda m: m.run(Job(job="tightness", settings={}, gammas=[0.9], seed=0)),
     "proof, slack": lambda m: m.run(Job(job="slack", settings={}, gammas=[0.9], seed=0)),

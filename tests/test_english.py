@@ -14,6 +14,8 @@ FILES = [
     *(file for ending in ("py", "toml", "j2", "js", "md") for file in PACKAGE.rglob(f"*.{ending}")),
     *(ROOT / "docs").glob("*.md"),
     *(ROOT / "examples").rglob("*.py"),
+    *(ROOT / "benchmarks").glob("*.py"),
+    *(ROOT / "results").glob("*/table.md"),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile")),
 ]
 RETIRED = re.compile(

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
-from scipy.stats import norm, rankdata
+from scipy.stats import binomtest, norm, rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -220,17 +219,10 @@ def balanced_accuracy_interval(hits: np.ndarray, counts: np.ndarray, confidence:
     >>> round(low, 3), round(high, 3)
     (0.95, 1.0)
     """
-    rate, ends = hits / counts, np.array([_wilson(k, n, confidence) for k, n in zip(hits, counts, strict=True)])
+    shares = [binomtest(int(k), int(n)).proportion_ci(confidence, "wilson") for k, n in zip(hits, counts, strict=True)]
+    rate, ends = hits / counts, np.array(shares)
     below, above = np.linalg.norm(ends - rate[:, None], axis=0) / len(counts)
     return float(rate.mean() - below), float(rate.mean() + above)
-
-
-def _wilson(k: float, n: int, confidence: float) -> tuple[float, float]:
-    """Return Wilson's interval of a share, k of n; scipy's `binomtest` has it too, but first computes a p-value."""
-    z, share = ndtri(0.5 + 0.5 * confidence), k / n
-    whole = 2 * (n + z**2)
-    centre, margin = (2 * n * share + z**2) / whole, z / whole * math.sqrt(4 * n * share * (1 - share) + z**2)
-    return float(0 if k == 0 else centre - margin), float(1 if k == n else centre + margin)
 
 
 def score_intervals(probabilities: np.ndarray, labels: np.ndarray, confidence: float) -> dict[str, tuple[float, float]]:

@@ -233,14 +233,7 @@ class MonitorContent(BaseModel):
         if not self.sensitive:
             need(not self.pairs, "pairs without groups")
             return None, []
-        encoder = GroupEncoder(groups=self.groups, min_group_size=1)
-        encoder.levels_, shape = self.sensitive, [len(level.labels) for level in self.sensitive]
-        crossed = self.groups == "intersection"
-        need((self.cells is not None) == crossed and (crossed or self.groups == "each"), "cells are for crossed groups")
-        cells = self.cells or [0]
-        rising = cells == sorted(set(cells)) and cells[-1] < np.prod(shape, dtype=float)
-        need(rising and (len(shape) > 1 or not crossed or len(cells) == shape[0]), "cells are no combinations")
-        encoder.cells_ = None if self.cells is None else np.array(self.cells, dtype=np.int64)
+        encoder = GroupEncoder(groups=self.groups, min_group_size=1).restore(self.sensitive, self.cells)
         pairs = [pair.build() for pair in self.pairs]
         need(len(pairs) == len(places(encoder.names_)) > 0, "pairs of other groups")
         return encoder, pairs

@@ -17,7 +17,7 @@ from fairbits.certificate.decision_rates import limit_of_rates
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.certificate.released_code import Release
 from fairbits.errors import InputError
-from fairbits.information.shown_tables import shown_information
+from fairbits.information.shown_tables import law_distance, shown_information
 
 MAX_BITS = 20  # the most whose words are all listed
 CHUNK = 2**22  # numbers in the products of a part of the rows
@@ -212,7 +212,7 @@ class Estimates(NamedTuple):
         """Return what sums over the rows show, the information at `prior`, or at the groups' shares of the people."""
         k, shares = len(sums.people), sums.shares
         share = sums.people / sums.people.sum() if prior is None else prior
-        distance = {(s, r): float(np.abs(shares[s] - shares[r]).sum() / 2) for s, r in combinations(range(k), 2)}
+        distance = {(s, r): float(law_distance(shares[s], shares[r])) for s, r in combinations(range(k), 2)}
         return cls(distance, float(shares.max(0).sum() / k), float(shown_information(shares, share)))
 
     def upper_bounds(

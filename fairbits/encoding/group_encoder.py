@@ -1,8 +1,9 @@
 """Sensitive columns become group numbers 0..K-1 with names, crossed or each on its own."""
 
+import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -24,8 +25,10 @@ from fairbits.encoding.columns import (
 )
 from fairbits.errors import InputError, InputTypeError, InputWarning
 from fairbits.settings import check_settings, setting
+from fairbits.storage import need
 
 MAX_LABELS = 50
+MAX_TEXT = 2**25  # characters of all names that are made of other names: a long one times many
 
 
 class UnseenGroupError(InputError):
@@ -270,6 +273,35 @@ class GroupEncoder:
             remedy = "Drop these rows, merge categories, or fit with groups='each'."
             raise UnseenGroupError(self.titles_[0], self._crossed_name(unseen[0]), len(unseen), remedy)
         return places
+
+    def restore(self, levels: list[SensitiveColumn], cells: list[int] | None) -> Self:
+        """Know the groups that a file holds; raise ValueError if no fit can have learnt them.
+
+        Versions 0.1 and 0.2 also kept the outer edges of bins, which are left out.
+        """
+        check_settings(self)
+        shape = [len(level.labels) for level in levels]
+        need(len({level.name for level in levels}) == len(shape) > 0, "two sensitive columns have the same name")
+        self.levels_ = []
+        for level, n in zip(levels, shape, strict=True):
+            column, edges = f"the sensitive column {level.name[:40]!r}", level.edges
+            need(0 < n == len(set(level.labels)), f"two labels of {column} are the same, or it has none")
+            rising = edges is None or (len(edges) in (n - 1, n + 1) and edges == sorted(edges))
+            need(rising, f"the edges of {column} do not rise between its bins")
+            self.levels_.append(level if edges is None or len(edges) < n else replace(level, edges=edges[1:-1]))
+        need(
+            (cells is not None) == (self.groups == "intersection"), "cells are for groups='intersection', needed there"
+        )
+        if cells is not None:
+            combinations = math.prod(shape)
+            rising = bool(cells) and cells == sorted(set(cells)) and cells[-1] < combinations
+            need(rising, "the cells are not numbers of combinations in rising order")
+            need(len(shape) > 1 or len(cells) == shape[0], f"{len(cells)} cells for a column of {shape[0]} groups")
+            longest = sum(len(level.name) + max(map(len, level.labels)) + 6 for level in levels)
+            short = combinations < 2**63 and len(cells) * longest <= MAX_TEXT
+            need(short, "the names of the crossed groups would be too long")
+        self.cells_ = None if cells is None else np.array(cells, dtype=np.int64)
+        return self
 
     @property
     def columns_(self) -> list[str]:

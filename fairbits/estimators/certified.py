@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -12,7 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from fairbits.certificate import Certificate, SmallGroupWarning, TrainingRowsWarning, certify
 from fairbits.certificate.deviations import HOEFFDING
@@ -25,10 +24,8 @@ from fairbits.estimators.candidates import Decision, decisions, fitted_once, in_
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import MISTAKE
 from fairbits.estimators.fair_code import FairCodeClassifier
-from fairbits.estimators.fitting import fit_stack
-from fairbits.estimators.inputs import said_elsewhere
+from fairbits.estimators.fitting import fit_stack, fit_steps
 from fairbits.estimators.linear_code import LinearCodeClassifier
-from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import Claim, NotCertifiedError, Promise, check_labels, released_class, warn_of_labels
 from fairbits.metrics.gaps import mcnemar_p_value
 from fairbits.settings import check_settings, setting
@@ -140,9 +137,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         else:
             Z_train, Z_held, models = self._decide(templates, train, held)
             fitted = [model.model for model in models]
-        place = {id(model): i for i, model in enumerate(models)}
-        models = self._order(models, Z_train, train[2], len(held[1]), train[1])
-        self.candidates_ = [fitted[place[id(model)]] for model in models]
+        order = self._order(models, Z_train, train[2], len(held[1]), train[1])
+        models, self.candidates_ = ([several[i] for i in order] for several in (models, fitted))
         chosen = self._test(models, Z_held, held[1], held[2], who)
         self.passed_ = self.candidates_[: int(self.path_.passed.sum())]
         self.estimator_ = self.candidates_[models.index(chosen)]
@@ -201,15 +197,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     def _train(self, template: Any, X: Any, y: np.ndarray, s: Any) -> tuple[list, Any, list]:
         """Fit the encoders, then all models; return the encoders, the rows as encoded by them, and the models."""
         *front, (_, method) = template.steps if isinstance(template, Pipeline) else [("method", template)]
-        front = [(name, clone(step)) for name, step in front]
-        for _, step in front:
-            known = {"sensitive_features": s} if has_fit_parameter(step, "sensitive_features") else {}
-            X = step.fit_transform(X, y, **known)
         models = self._models(method)
-        said = any(isinstance(step, PosteriorEncoder) or getattr(step, "encode_sensitive", False) for _, step in front)
-        with said_elsewhere() if said else nullcontext():
-            fit_stack(models, X, y, sensitive_features=s)
-        return front, X, models
+        return *fit_steps(front, X, y, partial(fit_stack, models), sensitive_features=s), models
 
     def _decide(self, templates: list, train: tuple, held: tuple) -> tuple[np.ndarray, np.ndarray, list[Decision]]:
         """Fit all candidates; return their decisions about training and calibration rows, and who made which."""
@@ -246,8 +235,11 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             models += [clone(model).set_params(max_words=min(FEW, method.max_words)) for model in models[:TIGHT]]
         return models
 
-    def _order(self, models: list[Any], X: Any, s: Any, n_held: int, y: Any = None) -> list[Any]:
-        """Sort from the safest on, by what samples of the training rows as large as the calibration rows show."""
+    def _order(self, models: list[Any], X: Any, s: Any, n_held: int, y: Any = None) -> np.ndarray:
+        """Return the places of the models from the safest on.
+
+        By what samples of the training rows as large as the calibration rows show.
+        """
         rng, n = check_random_state(self.random_state), len(X)
         samples = [rng.permutation(n)[:n_held] for _ in range(SAMPLES)]
         taken = ([None if part is None else take_rows(part, rows) for part in (X, s, y)] for rows in samples)
@@ -256,7 +248,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
                 warnings.simplefilter("ignore", category)
             excess = [[max(c.excess for c in self._claims(model, *part)) for part in parts] for model in models]
-        return [models[i] for i in np.argsort(np.mean(excess, 1), kind="stable")]
+        return np.argsort(np.mean(excess, 1), kind="stable")
 
     def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any, person: Any = None) -> Any:
         """Certify in order and return the best of those before the first failure."""

@@ -17,7 +17,7 @@ from fairbits.certificate import Certificate, Release, certify
 from fairbits.certificate.released_code import check_certified_kind, fitted_code, system_uniforms
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.base import InvariantClassifier, TrainedClassifier, softmax
-from fairbits.information import binary_entropy, joint_information, monte_carlo_information
+from fairbits.information import binary_entropy, joint_information, monte_carlo_information, total_variation
 from fairbits.information.words import MAX_BITS
 from fairbits.metrics.gaps import prediction_scores
 from fairbits.settings import check_value, setting
@@ -210,6 +210,17 @@ def code_information(theta: np.ndarray, groups: np.ndarray, y: np.ndarray | None
     strata = [np.flatnonzero(labels == label) for label in np.unique(labels)]
     table = torch.from_numpy(theta)
     return max(sum(len(r) / len(theta) * measured(table[r], column[r]) for r in strata) for column in groups.T)
+
+
+def code_disparity(theta: np.ndarray, groups: np.ndarray, y: np.ndarray | None = None) -> float:
+    """Return the largest disparity of any decision made from one draw, between numbered groups (n, columns).
+
+    The largest over the columns; with labels y, among rows of the same label.
+    """
+    labels, table = np.zeros(len(theta)) if y is None else np.asarray(y), torch.from_numpy(theta)
+    strata = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    columns = [torch.from_numpy(column) for column in groups.T]
+    return max(float(total_variation(table[rows], column[rows])) for rows in strata for column in columns)
 
 
 def held_out_scores(model: Any, X: Any, y: np.ndarray, s: np.ndarray, codes: Any = None) -> dict[str, float]:

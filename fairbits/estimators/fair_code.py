@@ -12,7 +12,8 @@ from fairbits.certificate.released_code import encode_rows
 from fairbits.encoding import GroupEncoder, SeenRows, row_hashes
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import ExactCodeClassifier
-from fairbits.estimators.inputs import copy_feature_names, read_labels, said_elsewhere
+from fairbits.estimators.fitting import fit_steps
+from fairbits.estimators.inputs import copy_feature_names, read_labels
 from fairbits.estimators.linear_code import LinearCodeClassifier
 from fairbits.estimators.posterior import PosteriorEncoder
 
@@ -90,15 +91,12 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
         """
         given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         labels = read_labels(self, y)
-        model = self.pipeline()
-        encoder, method = model[0], model[-1]
-        rows = encoder.fit_transform(X, labels, **given)
-        with said_elsewhere():
-            method.fit(rows, labels, **given)
+        *front, (name, method) = self.pipeline().steps
+        front, _ = fit_steps(front, X, labels, method.fit, **given)
         # Rows that come back are estimated by models that have seen them.
-        method.training_rows_ = SeenRows(row_hashes(np.asarray(encode_rows(model.steps[:-1], X, sensitive_features))))
-        self.estimator_, self.classes_ = model, method.classes_
-        copy_feature_names(self, encoder)
+        method.training_rows_ = SeenRows(row_hashes(np.asarray(encode_rows(front, X, sensitive_features))))
+        self.estimator_, self.classes_ = Pipeline([*front, (name, method)]), method.classes_
+        copy_feature_names(self, self.estimator_[0])
         return self
 
     def fit_transform(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> np.ndarray:

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import has_fit_parameter
 
 from fairbits.errors import InputError
-from fairbits.estimators.inputs import Table, read_table
+from fairbits.estimators.inputs import Table, read_table, said_elsewhere
 from fairbits.metrics.gaps import paper_objective, prediction_scores
 from fairbits.settings import check_settings
 from fairbits.training import Replica, TrainingData
@@ -76,6 +78,25 @@ def fit_stack(
         worker.n_iter_ = replica.history[-1]["epoch"] + 1
         estimator.__dict__ = vars(worker)
     return estimators
+
+
+def fit_steps(steps: Sequence[Any], X: Any, y: Any, fit: Callable[..., Any], **data: Any) -> tuple[list, Any]:
+    """Fit copies of encoders, then call `fit` with the rows as they encode them; return the encoders and these rows.
+
+    Sensitive features and weights in `data` go to the encoders whose `fit` takes them, and to `fit`. Encoders that
+    read the groups warn of them, and `fit` does not warn again.
+    """
+    fitted, told = [], False
+    for name, step in steps:
+        if isinstance(step, str):  # "passthrough" of scikit-learn
+            continue
+        known = [key for key, value in data.items() if value is not None and has_fit_parameter(step, key)]
+        fitted.append((name, encoder := clone(step)))
+        X = encoder.fit_transform(X, y, **{key: data[key] for key in known})
+        told |= getattr(encoder, "group_encoder_", None) is not None
+    with said_elsewhere() if told else contextlib.nullcontext():
+        fit(X, y, **data)
+    return fitted, X
 
 
 @contextlib.contextmanager

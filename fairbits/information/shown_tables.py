@@ -16,6 +16,15 @@ def share_entropy(shares: np.ndarray) -> float:
     return float(-(positive * np.log2(positive)).sum())
 
 
+def law_distance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the total variation between two laws of words (..., words): half the sum of their differences.
+
+    >>> float(law_distance(np.array([0.9, 0.1]), np.array([0.6, 0.4])).round(4))
+    0.3
+    """
+    return np.abs(first - second).sum(-1) / 2
+
+
 def shown_information(tables: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Return the information between a word and its group, in bits: `table_information` of (..., K, words) and (K,).
 

@@ -47,10 +47,10 @@ def append_record(file: Path, record: dict[str, Any]) -> None:
 
 
 def commit() -> str:
-    """Return the commit of the code that is loaded, with -dirty if the code was changed; "" outside a checkout."""
+    """Return the commit of the code that is loaded, with -dirty if that or a benchmark was changed; "" outside one."""
     if not _git("ls-files", "__init__.py"):  # the package may lie within somebody else's repository
         return ""
-    changed = _git("status", "--porcelain", "--untracked-files=no", ".")
+    changed = _git("status", "--porcelain", ".", "../benchmarks")  # also new files
     return _git("rev-parse", "--short", "HEAD") + "-dirty" * bool(changed)
 
 

@@ -23,7 +23,7 @@ from torch import Tensor
 import fairbits
 from fairbits.encoding import GroupEncoder, SeenRows, TableEncoder
 from fairbits.encoding.columns import Feature
-from fairbits.encoding.group_encoder import SensitiveColumn
+from fairbits.encoding.group_encoder import MAX_TEXT, SensitiveColumn
 from fairbits.estimators import Schedule
 from fairbits.estimators.base import TrainedClassifier
 from fairbits.estimators.posterior import Learner, PosteriorEncoder
@@ -32,7 +32,6 @@ from fairbits.modelfile.manifest import ModelFileError
 from fairbits.settings import check_settings
 from fairbits.storage import need
 
-MAX_TEXT = 2**25  # characters of all names that are made of other names: a long one times many
 MAX_NAME = 200  # characters of a learner's name
 NOT_KEPT = {"device", "random_state", "verbose"}  # settings of this machine and session; a seed would undo the noise
 PARTS: dict[str, Any] = {"schedule": Schedule, "groups": GroupEncoder}  # settings that are objects
@@ -116,38 +115,12 @@ class GroupsState(State):
         return None if encoder is None else cls.parts_of(encoder, parameters=encoder)
 
     def build(self, _: Weights | None = None) -> GroupEncoder:
-        shape, cells = [len(level.labels) for level in self.levels], self.cells
-        need(len({level.name for level in self.levels}) == len(shape), "two sensitive columns have the same name")
-        for level, n in zip(self.levels, shape, strict=True):
-            column, edges = f"the sensitive column {level.name[:40]!r}", level.edges
-            need(0 < n == len(set(level.labels)), f"two labels of {column} are the same, or it has none")
-            rising = edges is None or (len(edges) in (n - 1, n + 1) and edges == sorted(edges))
-            need(rising, f"the edges of {column} do not rise between its bins")
-        crossed = self.parameters.groups == "intersection"
-        need((cells is not None) == crossed, "cells are for groups='intersection', and needed there")
-        if cells is not None:
-            combinations = math.prod(shape)
-            rising = bool(cells) and cells == sorted(set(cells)) and cells[-1] < combinations
-            need(rising, "the cells are not numbers of combinations in rising order")
-            need(len(shape) > 1 or len(cells) == shape[0], f"{len(cells)} cells for a column of {shape[0]} groups")
-            longest = sum(len(level.name) + max(map(len, level.labels)) + 6 for level in self.levels)
-            short = combinations < 2**63 and len(cells) * longest <= MAX_TEXT
-            need(short, "the names of the crossed groups would be too long")
-            shape = [len(cells)]
+        encoder = dataclasses.replace(self.parameters).restore(self.levels, self.cells)
+        shape = [len(level.labels) for level in self.levels] if self.cells is None else [len(self.cells)]
         sizes = [len(sizes) for sizes in self.sizes]
         need(sizes == shape and min(shape) > 1, f"group sizes {sizes[:9]} for columns of {shape[:9]} groups")
-        encoder = dataclasses.replace(self.parameters)
-        check_settings(encoder)
-        encoder.levels_, encoder.sizes_ = [_inner_edges(level) for level in self.levels], self.sizes
-        encoder.cells_ = None if cells is None else np.array(cells, dtype=np.int64)
+        encoder.sizes_ = self.sizes
         return encoder
-
-
-def _inner_edges(level: SensitiveColumn) -> SensitiveColumn:
-    """Return a sensitive column with the edges between its bins; versions 0.1 and 0.2 also kept the outer ones."""
-    if level.edges is None or len(level.edges) < len(level.labels):
-        return level
-    return dataclasses.replace(level, edges=level.edges[1:-1])
 
 
 def built(groups: GroupsState | None) -> GroupEncoder | None:

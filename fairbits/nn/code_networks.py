@@ -109,14 +109,16 @@ class BinaryLinear(nn.Linear):
 
 
 class BinaryConv2d(nn.Conv2d):
-    """A convolution whose weights are signs, scaled by 1/sqrt(fan_in).
+    """A convolution whose weights are signs, scaled by 1/sqrt(fan_in); it pads with zeros, whatever `padding_mode`.
 
     >>> BinaryConv2d(3, 2, 3)(torch.ones(1, 3, 5, 5)).shape
     torch.Size([1, 2, 3, 3])
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, sign_weights(self.weight) * self.weight[0].numel() ** -0.5, self.bias)
+        weight = sign_weights(self.weight) * self.weight[0].numel() ** -0.5
+        stride, padding, dilation = self.stride, self.padding, self.dilation
+        return nn.functional.conv2d(input, weight, self.bias, stride, padding, dilation, self.groups)
 
 
 def feature_layers(

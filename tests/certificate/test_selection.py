@@ -62,7 +62,8 @@ def chosen(case: str, draws: int, choose, confidence: float = 0.95) -> np.ndarra
     selector, found = CertifiedClassifier(max_disparity=LIMIT, confidence=confidence), []
     for seed in range(draws):
         if seed % DRAWS_PER_ORDER == 0:
-            ordered = selector._order(models, *rows(n_train, np.random.default_rng([0, seed])), 2 * ROWS)
+            order = selector._order(models, *rows(n_train, np.random.default_rng([0, seed])), 2 * ROWS)
+            ordered = [models[i] for i in order]
         found.append(choose(selector, ordered, *rows(ROWS, np.random.default_rng([1, seed]))))
     return np.array(found)
 

@@ -100,11 +100,27 @@ def test_your_own_table_has_a_path_too(fairbits, tmp_path, monkeypatch):
     assert len(pd.read_csv(tmp_path / "out" / "scores.csv")) == 4
 
 
+def test_the_recommended_code_has_a_path_over_limits(fairbits, tmp_path, monkeypatch):
+    draw_no_pixels(monkeypatch)
+    population(400, 0).to_csv(tmp_path / "t.csv", index=False)
+    asked = ["--label", "paid", "--sensitive", "sex", "--drop", "day", "-o", tmp_path / "out", "--folds", "2"]
+    ended = fairbits("path", tmp_path / "t.csv", *asked, "--method", "fair", "--limits", "0.1, 0.5")
+    assert ended.code == 0, ended.err
+    assert "Disparity: the largest difference between groups of any decision" in " ".join(ended.out.split())
+    assert list(pd.read_csv(tmp_path / "out" / "scores.csv").limit) == [0.1, 0.5, 0.1, 0.5]
+    settings = json.loads((tmp_path / "out" / "settings.json").read_text())
+    assert (settings["limits"], settings["code_size"]) == ([0.1, 0.5], 4)
+    assert "optimal front, estimated" in (tmp_path / "out" / "frontier.svg").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("path", "titanic"), "There is no file titanic"),
         (("path", "compas", "--gammas", "1"), "gammas"),
+        (("path", "compas", "--limits", "0.1"), "--limits are for --method fair"),
+        (("path", "compas", "--method", "fair", "--limits", "small"), "is not a list of numbers"),
+        (("path", "compas", "--method", "fair", "--code-size", "12"), "at most 10 bits"),
         (("path", "compas", "-o", "/dev/null/run"), "/dev/null/run"),
         (("fly",), "fly"),
     ],

@@ -10,6 +10,7 @@ from fairbits import (
     BinaryBernoulliClassifier,
     DebiasedBernoulliClassifier,
     DebiasedMIClassifier,
+    ExactCodeClassifier,
     VanillaClassifier,
     audit,
 )
@@ -95,6 +96,25 @@ def test_a_balanced_penalty_lowers_the_leakage_where_colour_and_digit_are_indepe
         for gamma in (0.0, 0.3)
     ]
     assert information[1] < 0.7 * information[0]
+
+
+def test_an_exact_code_of_images_keeps_its_limit(digits):
+    """Nine digits of ten wear their own colour, so without a limit the code shows the half of the colours it is in."""
+    train, test = digits
+    halves, apart = train.s >= 5, {}
+    for limit in (0.1, 1.0):
+        model = quick(ExactCodeClassifier, limit=limit, **SETTINGS | {"min_steps": 150, "code_size": 4})
+        model.fit(train.X, train.y, sensitive_features=halves)
+        codes = model.transform(train.X)
+        np.testing.assert_array_equal(codes, model.transform(train.X))  # nothing is drawn
+        words = codes @ 2 ** np.arange(4)
+        decided = [len(np.unique(model.predict(train.X)[words == word])) for word in np.unique(words)]
+        assert set(decided) == {1}  # the class is read off the code
+        laws = [np.bincount(words[halves == half], minlength=16) / np.sum(halves == half) for half in (True, False)]
+        apart[limit] = np.abs(laws[0] - laws[1]).sum() / 2
+        assert model.transform(test.X).shape == (600, 4)
+    assert apart[0.1] < 0.25
+    assert apart[1.0] > 0.6
 
 
 def test_an_audit_of_images(digits):

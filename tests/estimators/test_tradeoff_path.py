@@ -9,7 +9,15 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from fairbits import BinaryBernoulliClassifier, BinaryMIClassifier, TableEncoder, TradeoffPath, VanillaClassifier
+from fairbits import (
+    BinaryBernoulliClassifier,
+    BinaryMIClassifier,
+    FairCodeClassifier,
+    LinearCodeClassifier,
+    TableEncoder,
+    TradeoffPath,
+    VanillaClassifier,
+)
 from fairbits.estimators.codes import held_out_scores
 from fairbits.estimators.fitting import stratified_folds
 from fairbits.estimators.path_chart import path_chart
@@ -108,6 +116,65 @@ def test_a_plot_has_every_fold_and_says_which_side_is_fairer(table):
     assert len(hard.to_dict()["hconcat"]) == 1
 
 
+def largest_difference(codes, y, groups, label=None):
+    """Return the total variation between the words of two groups, counted."""
+    rows = np.full(len(y), True) if label is None else y == label
+    words = pd.crosstab(codes[rows] @ 2 ** np.arange(codes.shape[1]), groups[rows], normalize="columns")
+    return (words.iloc[:, 0] - words.iloc[:, 1]).abs().sum() / 2
+
+
+@pytest.fixture(scope="module")
+def limited(table):
+    X, y, s = table
+    return TradeoffPath(FairCodeClassifier(random_state=0), limits=[0.05, 0.4], cv=2).fit(X, y, sensitive_features=s)
+
+
+def test_a_path_over_limits_has_the_models_that_are_fitted_alone(table, limited):
+    X, y, s = table
+    assert [model[-1].limit for model in limited.estimators_] == [0.05, 0.4]
+    assert limited.estimators_[0][0] is limited.estimators_[1][0]  # the estimates of p(y,s|x) are made once
+    train, test = stratified_folds(y, (s == "m").astype(int)[:, None], 2, 0)[0]
+    for limit, model in zip(limited.limits, limited.estimators_, strict=True):
+        whole = FairCodeClassifier(limit=limit, random_state=0).fit(X, y, sensitive_features=s)
+        np.testing.assert_array_equal(model.transform(X), whole.transform(X))
+        fold = FairCodeClassifier(limit=limit, random_state=0).fit(X[train], y[train], sensitive_features=s[train])
+        found = limited.scores_.query("limit == @limit and fold == 0").iloc[0]
+        assert found.accuracy == fold.score(X[test], y[test])
+        assert found.disparity == pytest.approx(largest_difference(fold.transform(X[test]), y[test], s[test]))
+
+
+def test_a_path_over_limits_trades_accuracy_for_disparity(limited):
+    means = limited.summary().xs("mean", axis=1, level=1)
+    assert means.index.name == "limit"
+    assert means.disparity.is_monotonic_increasing
+    assert means.accuracy.is_monotonic_increasing
+    assert list(limited.front_) == ["disparity", "accuracy", "auc"]
+    assert (limited.front_.disparity <= np.array([0.05, 0.4]) + 1e-9).all()
+    assert (limited.front_.auc - means.auc.to_numpy() > -0.03).all()  # an estimate of the best there is
+
+
+def test_the_disparity_of_equalised_odds_is_that_within_labels(table):
+    X, y, s = table
+    method = LinearCodeClassifier(condition_on_label=True, random_state=0)
+    path = TradeoffPath(method, limits=[0.2], cv=2).fit(X, y, sensitive_features=s)
+    assert path.front_ is None
+    train, test = stratified_folds(y, (s == "m").astype(int)[:, None], 2, 0)[0]
+    alone = clone(method).set_params(limit=0.2).fit(X[train], y[train], sensitive_features=s[train])
+    codes = alone.transform(X[test])
+    expected = max(largest_difference(codes, y[test], s[test], label) for label in (0, 1))
+    assert path.scores_.disparity[0] == pytest.approx(expected)
+
+
+def test_the_plot_of_limits_stands_before_the_optimal_front(limited):
+    text = json.dumps(limited.plot("mine").to_dict())
+    for words in ("mine", "optimal front, estimated", "the limit itself", "accuracy (more accurate"):
+        assert words in text
+    drawn = [row for rows in limited.plot().to_dict()["datasets"].values() for row in rows]
+    assert {row["disparity"] for row in drawn} >= {*limited.scores_.disparity, *limited.front_.disparity}
+    assert limited.plot().to_dict()["title"]["text"] == "FairCodeClassifier"
+    assert "optimal front" not in json.dumps(path_chart(limited.scores_, "of numbers").to_dict())
+
+
 @pytest.mark.parametrize("estimator", [quick(), make_pipeline(TableEncoder(), quick())], ids=["method", "pipeline"])
 def test_progress_runs_from_nothing_to_everything(table, estimator):
     X, y, s = table
@@ -120,13 +187,21 @@ def test_progress_runs_from_nothing_to_everything(table, estimator):
 
 def test_bad_arguments_are_named(table):
     X, y, s = table
-    with pytest.raises(ValueError, match=r"VanillaClassifier.*no gamma"):
+    with pytest.raises(ValueError, match=r"VanillaClassifier.*no gamma and no limit"):
         TradeoffPath(VanillaClassifier()).fit(X, y, sensitive_features=s)
     with pytest.raises(ValueError, match="sensitive_features is None"):
         TradeoffPath(quick()).fit(X, y, sensitive_features=None)
     with pytest.raises(ValueError, match=r"3 folds.*cell of row 0"):
         TradeoffPath(quick(), [0.1]).fit(X, np.where(np.arange(900) < 4, 2, y), sensitive_features=s)
-    with pytest.raises(ValueError, match="gammas="):
+    with pytest.raises(ValueError, match="LinearCodeClassifier has a limit to vary, and no gamma"):
+        TradeoffPath(LinearCodeClassifier(), [0.1]).fit(X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match="BinaryBernoulliClassifier has a gamma to vary, and no limit"):
+        TradeoffPath(quick(), limits=[0.1]).fit(X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match="no limits to try"):
+        TradeoffPath(LinearCodeClassifier(), limits=[]).fit(X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match=r"limit=1.5"):
+        TradeoffPath(LinearCodeClassifier(), limits=[1.5]).fit(X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match="no gammas to try"):
         TradeoffPath(quick(), []).fit(X, y, sensitive_features=s)
     with pytest.raises(ValueError, match="cv=1"):
         TradeoffPath(quick(), [0.1], cv=1).fit(X, y, sensitive_features=s)

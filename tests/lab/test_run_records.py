@@ -70,3 +70,15 @@ def test_the_commit_is_that_of_the_package_and_marked_if_its_code_was_changed(tm
     assert re.fullmatch("[0-9a-f]{7,}", clean)
     code.write_text("a = 2\n")
     assert run_records.commit() == f"{clean}-dirty"
+    code.write_text("a = 1\n")
+    assert run_records.commit() == clean
+    benchmarks = tmp_path / "benchmarks"
+    benchmarks.mkdir()
+    (benchmarks / "new.py").write_text("GRID = [1]\n")  # not committed: no commit has this benchmark
+    assert run_records.commit() == f"{clean}-dirty"
+    git("add", "benchmarks")
+    git("commit", "-m", "benchmark")
+    clean = run_records.commit()
+    assert not clean.endswith("-dirty")
+    (benchmarks / "new.py").write_text("GRID = [1, 2]\n")
+    assert run_records.commit() == f"{clean}-dirty"
