@@ -20,7 +20,7 @@ from fairbits import BinaryMIClassifier, ExactCodeClassifier, LinearCodeClassifi
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
-from fairbits.estimators.certified import FEW, SHARES, TIGHT
+from fairbits.estimators.certified import FEW, SHARES, TIGHT, code_loss
 from fairbits.estimators.exact_code import MISTAKE, disparity_slope
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.information import share_entropy
@@ -88,15 +88,18 @@ def path(job: Job) -> dict[str, Any]:
         for model in models:
             model.fit(Z, y, sensitive_features=s)
     else:
-        fit_stack(models, Z, y, sensitive_features=s)
+        for start in dict.fromkeys(getattr(model, "start", None) for model in models):
+            alike = [model for model in models if getattr(model, "start", None) == start]
+            fit_stack(alike, Z, y, sensitive_features=s)
     seconds = {"encoder": encoded - start, "path": time.process_time() - encoded}
     if job.method in STRENGTHS:
         found = [Levels(model, (Z, y, s), (Z_test, s_test)) for model in models]
     else:
         found = [Released(model, Z, Z_test, y, s) for model in models]
     if job.method == "linear":
-        for released, (promise, _, _) in zip(found, linear_path(job), strict=True):
+        for released, (promise, *_) in zip(found, linear_path(job), strict=True):
             released.promise = promise
+            released.trained = code_loss(released.model, Z, y)
     found.sort(key=lambda released: released.expected(calibrating))
     everyone = np.arange(len(y_test))
     protocols = {"whole": [(everyone, everyone)]}
@@ -109,7 +112,7 @@ def path(job: Job) -> dict[str, Any]:
             "protocol": name,
             "half": k,
             "theorem": theorem,
-            **choose([f for f in found if f.promise in (None, promise)], y_test, s_test, *rows, promise, theorem),
+            **choose(better_than_safer(found, promise), y_test, s_test, *rows, promise, theorem),
         }
         for theorem in THEOREMS
         for promise in PROMISES[job.dataset]
@@ -150,8 +153,10 @@ def path_models(job: Job) -> list[Any]:
         source = fairbits.rivals if job.method == "ThresholdOptimizer" else fairbits
         return [getattr(source, name)(**{strength: value}, random_state=job.split) for value in values]
     if job.method == "linear":
-        path = linear_path(job)
-        return [LinearCodeClassifier(limit=p * share, max_words=w, random_state=job.split) for p, share, w in path]
+        return [
+            LinearCodeClassifier(limit=promise * share, max_words=words, start=start, random_state=job.split)
+            for promise, share, words, start in linear_path(job)
+        ]
     gradient = "straight-through" if job.method == "straight-through" else "exact"
     return [ExactCodeClassifier(limit=limit, gradient=gradient, random_state=job.split) for limit in LIMITS]
 
@@ -186,6 +191,7 @@ class Released:
 
     soft: dict[str, Any] | None = None
     promise: float | None = None  # the only one that this model was trained for
+    trained: float | None = None  # its loss on the training rows
 
     def __init__(self, model: Any, Z: np.ndarray, Z_test: np.ndarray, y: np.ndarray, s: np.ndarray):
         self.setting = getattr(model, "limit", getattr(model, "gamma", None))
@@ -291,6 +297,16 @@ def weighted_auc(law: np.ndarray, p: np.ndarray, y: np.ndarray) -> float:
     ties = (p[order][:, None] == p[order]).astype(float)
     below = np.tril(np.ones_like(ties), -1) * (1 - ties)
     return float(positive @ (below + ties / 2) @ negative)
+
+
+def better_than_safer(found: list[Released], promise: float) -> list[Released]:
+    """Return the models for a promise, without those that are no better on the training rows than a safer one."""
+    kept: list[Released] = []
+    for model in found:
+        beaten = model.trained is not None and any(other.trained <= model.trained for other in kept)
+        if model.promise in (None, promise) and not beaten:
+            kept.append(model)
+    return kept
 
 
 def choose(

@@ -25,9 +25,10 @@ ABOUT = """\
 
 `python -m benchmarks.codes`. Every model of a path is trained, then certified at 95 % in a fixed sequence, in the order
 of what the training rows let expect. Linear scores have a path for every limit, as in `CertifiedClassifier`: 16 shares
-of it with 4 bits, and the 4 smallest with 4 words; networks have one path of 20 limits. Of the models that pass, the
-one with the smallest loss on the calibration rows is kept: log-loss plus half the error rate, what codes are trained
-for (other methods: log-loss alone). Adult: adult.data trains, and adult.test calibrates and scores ("whole"), or one
+of it from both starts, and the 4 smallest with 4 words; a code that is no better on the training rows than a safer one
+is left out. Networks have one path of 20 limits. Of the models that pass, the one with the smallest loss on the
+calibration rows is kept: log-loss plus half the error rate, what codes are trained for (other methods: log-loss
+alone). Adult: adult.data trains, and adult.test calibrates and scores ("whole"), or one
 half of it calibrates and the other scores ("halves", 5 random ones); 5 seeds. Bank: 5, COMPAS: 8 random splits, two
 thirds train and the others calibrate and score. Means and standard deviations. "Shortest" is the bound of fairbits: the
 exact binomial one for hard codes and decisions, Berry-Esseen and Bernstein for random codes; "Hoeffding" is the bound

@@ -43,7 +43,8 @@ SMALLEST = 1e-12  # probability in the log-loss
 class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a path of models and keep the best one that calibration rows prove to be within limits.
 
-    The training rows put the models in order, from the safest on. Each is certified in turn until the first failure:
+    The training rows put the models in order, from the safest on; a hard code that is no better there than a safer one
+    is left out, because it could only fail. Each is certified in turn until the first failure:
     testing in a fixed sequence needs no correction, and the guarantee that every limit is kept holds at `confidence`
     for all models before it together. The one of them that predicts the calibration labels best is kept: by what
     codes are trained for, log-loss plus half the error rate, or by accuracy where the class alone is guaranteed. Of
@@ -68,8 +69,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         with this limit alone, a `FairCodeClassifier` is trained within labels
     odds_label : the only label that `max_odds_disparity` is about, such as the favourable one (equal opportunity)
     confidence : of the guarantee
-    path : the limits to train to, or for the paper's methods the gammas; None chooses them, and where
-        the limit is tight also tries linear codes of four words
+    path : the limits to train to, or for the paper's methods the gammas; None chooses them, and trains linear codes
+        from both starts, where the limit is tight also codes of four words
     calibration_fraction : share of the rows kept from training, to certify
     random_state : seed of the split
 
@@ -77,7 +78,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator_ : the chosen model
     certificate_ : its certificate with the guarantee; the bounds in it estimate how far below the limits the model is
-    candidates_ : all models of the path, from the safest on; set even if none passes
+    candidates_ : the models of the path that were certified or could have been, from the safest on; set even if none
+        passes
     passed_ : those of them that passed: the same guarantee holds for each, and for all together. `save` keeps the
         chosen one alone, without `candidates_` and `passed_`: save others by themselves
     path_ : frame of all models, in order: limit, gamma or candidate, bounds of code and class and what the calibration
@@ -197,8 +199,13 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     def _train(self, template: Any, X: Any, y: np.ndarray, s: Any) -> tuple[list, Any, list]:
         """Fit the encoders, then all models; return the encoders, the rows as encoded by them, and the models."""
         *front, (_, method) = template.steps if isinstance(template, Pipeline) else [("method", template)]
-        models = self._models(method)
-        return *fit_steps(front, X, y, partial(fit_stack, models), sensitive_features=s), models
+        stacks = self._stacks(method)
+
+        def fit(*rows: Any, **data: Any) -> None:
+            for stack in stacks:
+                fit_stack(stack, *rows, **data)
+
+        return *fit_steps(front, X, y, fit, sensitive_features=s), [model for stack in stacks for model in stack]
 
     def _decide(self, templates: list, train: tuple, held: tuple) -> tuple[np.ndarray, np.ndarray, list[Decision]]:
         """Fit all candidates; return their decisions about training and calibration rows, and who made which."""
@@ -219,8 +226,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         made = [Decision(model, in_words(model), place, *known) for place, model in enumerate(models)]
         return np.column_stack(shown), np.column_stack(found), made
 
-    def _models(self, method: Any) -> list[Any]:
-        """Return the method once for every value of the path."""
+    def _stacks(self, method: Any) -> list[list[Any]]:
+        """Return the method once for every value of the path, in stacks that train as one."""
         name, values = method_path(method), self.path
         if values is None and name == "gamma":
             values = GAMMAS
@@ -231,14 +238,18 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             if self.promise == "class":
                 values = [*values, *(min(share * limit, 1.0) for share in BEYOND), 1.0]
         models = [clone(method).set_params(**{name: value}) for value in values]
-        if self.path is None and self.promise != "class" and isinstance(method, LinearCodeClassifier):
-            models += [clone(model).set_params(max_words=min(FEW, method.max_words)) for model in models[:TIGHT]]
-        return models
+        if self.path is not None or self.promise == "class" or not isinstance(method, LinearCodeClassifier):
+            return [models]
+        few = [clone(model).set_params(max_words=min(FEW, method.max_words)) for model in models[:TIGHT]]
+        return [
+            [clone(model).set_params(start=start) for model in several]
+            for start, several in (("labels", [*models, *few]), ("optimum", models))
+        ]
 
-    def _order(self, models: list[Any], X: Any, s: Any, n_held: int, y: Any = None) -> np.ndarray:
-        """Return the places of the models from the safest on.
+    def _order(self, models: list[Any], X: Any, s: Any, n_held: int, y: Any) -> np.ndarray:
+        """Return the places of the models from the safest on, by samples of as many training rows as calibrate.
 
-        By what samples of the training rows as large as the calibration rows show.
+        Of a path that was not given, a hard code with a larger loss there than a safer one is left out.
         """
         rng, n = check_random_state(self.random_state), len(X)
         samples = [rng.permutation(n)[:n_held] for _ in range(SAMPLES)]
@@ -248,7 +259,11 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
                 warnings.simplefilter("ignore", category)
             excess = [[max(c.excess for c in self._claims(model, *part)) for part in parts] for model in models]
-        return np.argsort(np.mean(excess, 1), kind="stable")
+        order = np.argsort(np.mean(excess, 1), kind="stable")
+        if self.path is not None or self._promise(models[0]).of == "class" or not models[0].is_hard:
+            return order
+        losses = np.array([code_loss(models[i], X, y) for i in order])
+        return order[losses < np.minimum.accumulate(np.concatenate([[np.inf], losses[:-1]]))]
 
     def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any, person: Any = None) -> Any:
         """Certify in order and return the best of those before the first failure."""
@@ -261,11 +276,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             shown = {f"shown_{c.of}_{c.kind}": c.estimate for c in claims}
             if failed is None and worst.excess > 0:
                 failed = worst
-            accuracy = float((model.predict(X) == y).mean())
-            rows.append({name: getattr(model, name), **bounds, **shown, "passed": failed is None, score: accuracy})
-            if score == "loss":
-                own = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-                rows[-1][score] = MISTAKE * (1 - accuracy) - float(np.log2(np.maximum(own, SMALLEST)).mean())
+            value = float((model.predict(X) == y).mean()) if score == "accuracy" else code_loss(model, X, y)
+            rows.append({name: getattr(model, name), **bounds, **shown, "passed": failed is None, score: value})
         self.path_ = pd.DataFrame(rows)
         scores = self.path_[score][self.path_.passed]
         if failed is not None and scores.empty:
@@ -298,6 +310,13 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         usual = "class" if not hasattr(model, "code_probabilities") else "code" if model.is_hard else "both"
         limits = self.max_disparity, self.max_information, self.max_odds_disparity, self.odds_label
         return Promise(self.promise or usual, model.is_hard, *limits)
+
+
+def code_loss(model: Any, X: Any, y: np.ndarray) -> float:
+    """Return what codes are trained for: log-loss in bits plus half the error rate."""
+    own = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    error = (model.predict(X) != y).mean()
+    return float(MISTAKE * error - np.log2(np.maximum(own, SMALLEST)).mean())
 
 
 def for_decisions(template: Any) -> None:

@@ -1,16 +1,21 @@
-"""The most accurate decisions within limits of the disparity, of all that look at p(y,s|x) alone."""
+"""The most accurate decisions, and the words that say most of a label, within limits of the disparity: by p(y,s|x)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from fairbits.estimators.optimal_front import k_means
+
 SHARES = np.linspace(1, 0, 21)[1:]  # of the disparity without protection: the limits of the linear programmes
 COLLINEAR = 1e-6  # of the largest singular value: directions of X below this are left out
 ROUNDING = 1e-3  # of the sum of p(y,s|x), in single precision
 BEYOND = (1.05, 1.1, 1.2, 1.4)  # times the prices of no disparity: other rows differ from the estimates
+ROUNDS = 6  # of words and their decoder
+CONVERGED = 1e-7  # bits that a round must add
+SMALLEST = 1e-9  # probability, before its logarithm is taken
 
 
 def decision_rules(p_label: np.ndarray, p_groups: Sequence[np.ndarray], mass: np.ndarray) -> list[list[np.ndarray]]:
@@ -38,18 +43,15 @@ def decision_rules(p_label: np.ndarray, p_groups: Sequence[np.ndarray], mass: np
     >>> [decided(p_label, [p_group], mass, rule).tolist() for rule in (rules[0], rules[-1])]
     [[0, 0, 1, 1], [0, 1, 0, 1]]
     """
-    present = [mass @ group > 0 for group in p_groups]
-    shares = [_within(group, mass)[own] for group, own in zip(p_groups, present, strict=True)]
+    shares = [_within(group, mass) for group in p_groups]
     rules = [[np.zeros((p_label.shape[1], group.shape[1])) for group in p_groups]]
     plain = np.eye(p_label.shape[1])[p_label.argmax(1)]
-    most = max((_apart(share @ plain) for share in shares), default=0.0)
+    most = max((_apart((share @ plain)[share.any(1)]) for share in shares), default=0.0)
     if most == 0:
         return rules
     gain = p_label * mass[:, None]
     for share in SHARES:
-        found = [np.zeros_like(prices) for prices in rules[0]]
-        for prices, own, priced in zip(found, present, _prices(gain, shares, share * most), strict=True):
-            prices[:, own] = priced
+        found = _prices(gain, shares, share * most)
         # Prices of a limit leave some cells undecided; those half way to the next limit do not.
         rules += [[(a + b) / 2 for a, b in zip(rules[-1], found, strict=True)], found]
     return rules + [[factor * prices for prices in rules[-1]] for factor in BEYOND]
@@ -73,29 +75,84 @@ def joint_estimates(
     return np.linalg.lstsq(columns, root * known.reshape(len(x), -1), rcond=COLLINEAR)[0].reshape(-1, *shape)
 
 
-def scored_rules(
-    joint: np.ndarray, centres: np.ndarray, mass: np.ndarray, sizes: Sequence[int], within_labels: bool
-) -> list[np.ndarray]:
-    """Return the rules on cells with these centres (cells, features) and masses, as scores (C, features + 1).
+class Cells(NamedTuple):
+    """Cells of rows with estimates of p(y,s|x), and where in these stand what must not differ between groups."""
 
-    `joint` are the `joint_estimates`; with `within_labels` the disparity is that among rows of the same label.
-    """
-    n_classes, width = joint.shape[1:]
+    joint: np.ndarray  # (features + 1, C, all K) the `joint_estimates`
+    mass: np.ndarray  # (cells,)
+    p_label: np.ndarray  # (cells, C)
+    p_groups: list[np.ndarray]  # of every column, or every label of one, p(s|x) or p(y,s|x) (cells, K)
+    places: list[tuple[list[int], slice]]  # the labels and groups of each
+
+    def scores(self, worth: np.ndarray, prices: Sequence[np.ndarray]) -> np.ndarray:
+        """Return sum_y worth[t,y] p(y|x) - sum_s prices[t,s] p(s|x) / p(s), scores of words.  (words, features + 1)"""
+        counted = np.zeros((len(worth), *self.joint.shape[1:]))  # in the score of a word: p(y,s|x)
+        first = self.places[0][1] if self.places else slice(None)
+        counted[:, :, first] = worth[:, :, None]
+        for (own, column), group, price in zip(self.places, self.p_groups, prices, strict=True):
+            counted[:, own, column] -= (price / group_sizes(group, self.mass))[:, None]
+        return np.tensordot(counted, self.joint, ((1, 2), (1, 2)))
+
+
+def estimated_cells(
+    joint: np.ndarray, centres: np.ndarray, mass: np.ndarray, sizes: Sequence[int], within_labels: bool
+) -> Cells:
+    """Return cells with these centres (cells, features) and masses; groups count in all rows or within labels."""
+    n_classes = joint.shape[1]
     parts = np.tensordot(np.column_stack([centres, np.ones(len(centres))]), joint, 1).clip(0)  # (cells, C, all K)
     ends = np.cumsum(sizes)
     columns = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
     labels = [[label] for label in range(n_classes)] if within_labels else [list(range(n_classes))]
-    blocks = [(own, column) for column in columns for own in labels]
+    places = [(own, column) for column in columns for own in labels]
     first = columns[0] if columns else slice(None)
-    p_groups = [parts[:, own, column].sum(1) for own, column in blocks]
-    found = []
-    for rule in decision_rules(parts[:, :, first].sum(2), p_groups, mass):
-        counted = np.zeros((n_classes, n_classes, width))  # in the score of a decision: p(y,s|x)
-        counted[np.arange(n_classes), np.arange(n_classes), first] = 1
-        for (own, column), group, prices in zip(blocks, p_groups, rule, strict=True):
-            counted[:, own, column] -= (prices / group_sizes(group, mass))[:, None]
-        found.append(np.tensordot(counted, joint, ((1, 2), (1, 2))))
-    return found
+    p_groups = [parts[:, own, column].sum(1) for own, column in places]
+    return Cells(joint, mass, parts[:, :, first].sum(2), p_groups, places)
+
+
+def scored_rules(cells: Cells) -> list[np.ndarray]:
+    """Return the rules for decisions on cells, as scores (C, features + 1)."""
+    worth = np.eye(cells.p_label.shape[1])
+    rules = decision_rules(cells.p_label, cells.p_groups, cells.mass)
+    return [cells.scores(worth, prices) for prices in rules]
+
+
+def scored_words(cells: Cells, n_words: int, limit: float | None, mistake: float) -> np.ndarray:
+    """Return the words of a code with the most information about the label within a limit, if there is one, as scores.
+
+    Given a decoder p(y|t), a word is worth log2 p(y|t) bits for a row with label y, and `mistake` bits more if y is its
+    most probable label. A linear programme prices the groups for this worth; every cell gets the word with the highest
+    score; the decoder of these words is next, and so on. The first decoder is the centres of the cells' p(y|x).
+
+    Returns
+    -------
+    (at most n_words, features + 1)
+    """
+    joint = cells.p_label * cells.mass[:, None]
+    roots = np.sqrt(cells.p_label / np.maximum(cells.p_label.sum(1, keepdims=True), SMALLEST))
+    decoder = k_means(roots, n_words, np.random.default_rng(0), weight=cells.mass) ** 2
+    shares = [_within(group, cells.mass) for group in cells.p_groups]
+    prices = [np.zeros((len(decoder), group.shape[1])) for group in cells.p_groups]
+    best, most = np.empty(0), -np.inf
+    for _ in range(ROUNDS):
+        worth = _worth(decoder, mistake)
+        if limit is not None:
+            prices = _prices(joint @ worth.T, shares, limit)
+        value = cells.p_label @ worth.T
+        for group, price in zip(cells.p_groups, prices, strict=True):
+            value -= group / group_sizes(group, cells.mass) @ price.T
+        labels = np.eye(len(decoder))[value.argmax(1)].T @ joint  # (words, C)
+        size = labels.sum(1, keepdims=True)
+        decoder = np.divide(labels, size, out=decoder.copy(), where=size > SMALLEST)
+        information = float((labels * _worth(decoder, mistake)).sum())
+        if information < most + CONVERGED:
+            break
+        best, most = cells.scores(worth, prices), information
+    return best
+
+
+def _worth(decoder: np.ndarray, mistake: float) -> np.ndarray:
+    """Return what each word is worth for each label, in bits.  (words, C)"""
+    return np.log2(np.maximum(decoder, SMALLEST)) + mistake * (decoder == decoder.max(1, keepdims=True))
 
 
 def decided(p_label: np.ndarray, p_groups: Sequence[np.ndarray], mass: np.ndarray, rule: Any) -> np.ndarray:
@@ -113,7 +170,7 @@ def group_sizes(group: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 
 def _within(group: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Return the law of the cells in each group.  (K, cells)"""
+    """Return the law of the cells in each group; 0 of an absent one.  (K, cells)"""
     return (group * mass[:, None] / group_sizes(group, mass)).T
 
 
@@ -123,12 +180,16 @@ def _apart(rates: np.ndarray) -> float:
 
 
 def _prices(gain: np.ndarray, shares: list[np.ndarray], limit: float) -> list[np.ndarray]:
-    """Maximise sum_bt gain[b,t] q(t|b) with all groups' rates of a class t in a band, and return the groups' prices.
+    """Maximise sum_bt gain[b,t] q(t|b) with all groups' rates of a word t in a band, and return the prices (words, K).
 
     The widths of the bands add up to twice the limit, so no total variation between two groups is above it; of two
-    classes or two groups this is the limit itself.
+    words or two groups this is the limit itself. Groups without rows have no price.
     """
     cells, classes = gain.shape
+    present = [np.asarray(share.any(1)) for share in shares]
+    shares = [share[own] for share, own in zip(shares, present, strict=True)]
+    if not shares:
+        return []
     n, bands = cells * classes, len(shares) * 2 * classes  # every class of every column has a band: its start and width
     above, below, widths = [], [], []
     for place, share in enumerate(shares):
@@ -148,6 +209,9 @@ def _prices(gain: np.ndarray, shares: list[np.ndarray], limit: float) -> list[np
     found = linprog(cost, A_ub=limits, b_ub=most, A_eq=one_class.tocsr(), b_eq=np.ones(cells), method="highs")
     if found.x is None:
         raise RuntimeError(f"The linear programme of {cells} cells has no solution: {found.message}")
-    sizes = [len(share) for share in shares]
     upper, lower = -found.ineqlin.marginals[: -len(shares)].reshape(2, -1, classes)
-    return [part.T for part in np.split(upper - lower, np.cumsum(sizes)[:-1])]
+    ends = np.cumsum([len(share) for share in shares])[:-1]
+    prices = [np.zeros((classes, len(own))) for own in present]
+    for price, kept, part in zip(prices, present, np.split(upper - lower, ends), strict=True):
+        price[:, kept] = part.T
+    return prices

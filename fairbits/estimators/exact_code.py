@@ -91,6 +91,7 @@ class LimitedCode(TrainedCode):
         cross_entropy = -(labels * shares.log()).sum() / LN2
         error = (labels * (shares < shares.amax(0))).sum()
         total = cross_entropy + MISTAKE * error
+        told = {"cross_entropy": cross_entropy, "loss": total}
         multipliers, leakages, limit = net.multipliers.clone(), [], scalars["limit"]
         scale = 1.0 if self.measure == "disparity" else (limit.clamp(min=SMALL_INFORMATION) * 4).rsqrt()
         for i, (groups, _) in enumerate(batch.prepared):
@@ -103,12 +104,12 @@ class LimitedCode(TrainedCode):
             step = step * (batch.weight.sum() > 0)  # padding is no step
             net.progress[0] += step
             if not leakages:
-                return {"total": total, "cross_entropy": cross_entropy}
+                return {"total": total, **told}
             found = torch.stack(leakages)
             pace = (scale * (found - limit) / (limit / 2).clamp(*self.clips)).clamp(-1, FASTEST)
             moved = (multipliers + step * self.rise * pace).clamp(min=0)
             net.multipliers.copy_(moved)
-        return {"total": total, "cross_entropy": cross_entropy, self.measure: found.amax(), "multiplier": moved.amax()}
+        return {"total": total, **told, self.measure: found.amax(), "multiplier": moved.amax()}
 
     def complete(self, x: Tensor, y: Tensor, weight: Tensor) -> None:
         """Count the decoder, p(y|t) of the words as they are released, half a row added to every count."""

@@ -1,7 +1,8 @@
 """A narrow hard code whose words have linear scores: of p(y,s|x), the form of the best code."""
 
+import copy
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -10,23 +11,35 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 
 from fairbits.errors import InputError
-from fairbits.estimators.decision_rule import joint_estimates, scored_rules
-from fairbits.estimators.exact_code import ExactCodeNet, LimitedCode, disparity_slope
+from fairbits.estimators.decision_rule import Cells, estimated_cells, joint_estimates, scored_rules, scored_words
+from fairbits.estimators.exact_code import MISTAKE, ExactCodeNet, LimitedCode, disparity_slope
 from fairbits.information import WeighedGroups
+from fairbits.information.exact import LN2
 from fairbits.nn import Inputs
 from fairbits.settings import setting
 from fairbits.training import Batch, Replica, Schedule, TrainingData
-from fairbits.training.stacks import Stack, StackAdam, load_replica, map_tensors
+from fairbits.training.stacks import Stack, StackAdam, load_replica
 
 CELLS = 1024  # in which training gathers the rows
 CELL_ROWS = 50_000  # that say where the cells lie
-RATE = 0.05  # of Adam, lowered to 0
-FIRST_HARDNESS = 4.0  # of the words before training
-SMALLEST = 1e-3  # probability of a label in a word before training
-COLLINEAR = 1e-4  # of the largest singular value: columns as alike as this count as one
 SMALLEST_SCALE = 1e-6  # of a column
+WITHIN = 0.002  # above its limit, a leakage still counts as within
+EXCESS = 100.0  # bits that a leakage of 1 above that costs, in the choice of a start
 CLOSED = -1e9  # score of a word that no row may get: training never moves it
 SAMPLES = 2  # the training rows and those to come: both err, so training counts the variance of both
+
+
+class Start(NamedTuple):
+    """Where training starts from: words by linear programmes, of the label alone or within the limit."""
+
+    words: int  # at most
+    limited: bool
+    hardness: float  # of their scores, in bits
+    rate: float  # of Adam, lowered to 0
+
+
+LABELS, OPTIMUM = Start(1024, False, 4.0, 0.05), Start(8, True, 30.0, 0.02)
+STARTS = {"labels": (LABELS,), "optimum": (OPTIMUM,), "best": (LABELS, OPTIMUM)}
 
 
 class LinearCodeNet(ExactCodeNet):
@@ -64,25 +77,14 @@ class LinearCodeNet(ExactCodeNet):
         self.logits.bias.fill_(CLOSED)[: len(bias)] = bias.to(self.mean)
 
     @torch.no_grad()
-    def start(self, batch: Batch) -> None:
-        """Let the words differ in the label alone: they are the leaves of a tree on a linear estimate of it."""
-        batch = map_tensors(Tensor.cpu, batch)  # LAPACK and scikit-learn
-        share = batch.weight
+    def start(self, batch: Batch, scores: np.ndarray) -> None:
+        """Start from words with these scores.  (words, features + 1)"""
+        weight, bias = torch.from_numpy(scores).float().split([scores.shape[1] - 1, 1], 1)
+        share, x = batch.weight.cpu(), batch.x.cpu()
         self.cpu()
-        self.mean.copy_(share @ batch.x)
-        self.scale.copy_((share @ (batch.x - self.mean) ** 2).sqrt().clamp(min=SMALLEST_SCALE))
-        root = share.sqrt().unsqueeze(-1)
-        columns = torch.cat([(batch.x - self.mean) / self.scale, torch.ones_like(root)], -1)
-        known = batch.y.mT / share.clamp(min=torch.finfo(share.dtype).tiny).unsqueeze(-1)  # p(y) of a cell
-        pair = ((root * part).double() for part in (columns, known))
-        slopes = torch.linalg.lstsq(*pair, rcond=COLLINEAR, driver="gelsd").solution  # probabilities add up to 1
-        estimates = columns.double() @ slopes  # (cells, classes)
-        tree = DecisionTreeRegressor(max_leaf_nodes=self.words, random_state=0)
-        tree.fit(estimates, estimates, share.numpy())
-        leaves = tree.tree_.value[tree.tree_.feature < 0, :, 0]  # (at most as many as there are words, classes)
-        words = torch.from_numpy(np.resize(leaves, (self.words, len(batch.y)))).clamp(SMALLEST, 1).log2()
-        weight = FIRST_HARDNESS * words @ slopes.mT  # a word scores sum_y p(y|x) log p(y|word)
-        self.set_scores(weight[:, :-1], weight[:, -1])
+        self.mean.copy_(share @ x)
+        self.scale.copy_((share @ (x - self.mean) ** 2).sqrt().clamp(min=SMALLEST_SCALE))
+        self.set_scores(weight * self.scale, bias[:, 0] + weight @ self.mean)
 
 
 class LinearCodeClassifier(LimitedCode):
@@ -95,8 +97,9 @@ class LinearCodeClassifier(LimitedCode):
     learn by heart. Other rows still show more disparity than the training rows do: `certify` says how much.
 
     A regression tree gathers the rows in up to 1,024 cells of similar X. Every epoch is one step of Adam on all of
-    them, from words that differ in the label alone. The words are soft at first and hard at the end. Training counts
-    the variance of a disparity twice: the training rows err, and those to come will.
+    them. The words become harder on the way. Training counts the variance of a disparity twice: the training rows err,
+    and those to come will. It ends in a local optimum, so there are two starts: words that differ in the label alone
+    merge until they keep the limit; words of linear programmes (`scored_words`), eight at most, keep it from the start.
 
     For decisions rather than codes, `objective="accuracy"` has a word for every class and takes the most accurate rule
     whose decisions on the training rows keep the limit: the class with the largest p(y|x), less a price for every group
@@ -111,6 +114,7 @@ class LinearCodeClassifier(LimitedCode):
     max_words : words that may be used at most
     measure : "disparity", the total variation, or "information", in bits
     condition_on_label : limit the leakage among rows of the same label (equalised odds)
+    start : "labels", "optimum", or of both the one that ends with the smaller loss within the limit, "best"
     max_epochs : steps of training
 
     The other parameters are those of all methods; see `InvariantClassifier`.
@@ -119,6 +123,7 @@ class LinearCodeClassifier(LimitedCode):
     code_size: int = setting(4, at_least=1, at_most=10, whole=True)
     objective: str = setting("information", one_of=("information", "accuracy"))
     max_words: int = setting(1024, at_least=2, whole=True)
+    start: str = setting("best", one_of=tuple(STARTS))
     max_epochs: int = setting(400, at_least=1, whole=True)
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("limit", "max_words")
@@ -144,31 +149,55 @@ class LinearCodeClassifier(LimitedCode):
     def train(self, replicas: Sequence[Replica], data: TrainingData, **how: Any) -> None:
         """Train a stack of models on their cells, all at every step."""
         gathered: dict[bytes, Batch] = {}
+        cells: dict[bytes, Cells] = {}
         for replica in replicas:
             own = replica.rows.numpy().tobytes()
             if own not in gathered:
-                gathered[own] = self.gather(*(part[replica.rows.to(part.device)] for part in data[:4]))
+                rows = [part[replica.rows.to(part.device)] for part in data[:4]]
+                gathered[own] = self.gather(*rows)
+                cells[own] = self._cells(gathered[own], *rows)
         if self.objective == "accuracy":
-            return self._choose_rules(replicas, data, gathered)
+            return self._choose_rules(replicas, data, cells)
+        nets: list[Any] = []
+        starts = STARTS[self.start]
         for replica in replicas:
             own = replica.rows.numpy().tobytes()
-            replica.net.start(gathered[own])  # type: ignore[operator]
-            replica.net.to(self.device)
-        batch = default_collate([gathered[replica.rows.numpy().tobytes()] for replica in replicas])
-        stack = Stack([replica.net for replica in replicas])
-        scalars = {"limit": data.weight.new_tensor([replica.scalars["limit"] for replica in replicas])}
-        rate = data.weight.new_full((len(replicas),), RATE)
+            nets += self._starts(replica, gathered[own], cells[own])
+        batch = default_collate([gathered[r.rows.numpy().tobytes()] for r in replicas for _ in starts])
+        stack = Stack(nets)
+        limits = data.weight.new_tensor([replica.scalars["limit"] for replica in replicas for _ in starts])
+        rate = data.weight.new_tensor([start.rate for start in starts]).repeat(len(replicas))
         adam = StackAdam(stack.flat, rate, torch.zeros_like(rate))
         for step in range(steps := self.max_epochs):
-            adam.rate_factor = np.full((len(replicas), 1), 1 - step / steps)
-            terms = stack.map(self.loss, batch, scalars)
+            adam.rate_factor = np.full((len(nets), 1), 1 - step / steps)
+            terms = stack.map(self.loss, batch, {"limit": limits})
             adam.step(stack.gradient(terms["total"]))
             if how.get("on_epoch") is not None:
                 how["on_epoch"](step + 1, steps)
-        for place, replica in enumerate(replicas):
-            load_replica(replica.net, *stack.state(place))
-            last = {name: float(term[place].detach()) for name, term in terms.items()}
+        terms = {name: term.detach().view(len(replicas), len(starts)) for name, term in terms.items()}
+        for number, replica in enumerate(replicas):
+            best = self._best({name: term[number] for name, term in terms.items()}, replica.scalars["limit"])
+            load_replica(replica.net, *stack.state(number * len(starts) + best))
+            last = {name: float(term[number, best]) for name, term in terms.items()}
             replica.history, replica.best_epoch = [{"epoch": step, **last}], step
+
+    def _starts(self, replica: Replica, batch: Batch, cells: Cells) -> list[Any]:
+        """Return the network of a model once for every start."""
+        limit, nets = replica.scalars["limit"], []
+        if self.measure == "information":
+            limit = min((2 * LN2 * limit) ** 0.5, 1.0)  # the total variation that Pinsker's inequality allows
+        for start in STARTS[self.start]:
+            net: Any = copy.deepcopy(replica.net)
+            words = scored_words(cells, min(start.words, net.words), limit if start.limited else None, MISTAKE)
+            net.start(batch, start.hardness * words)
+            nets.append(net.to(self.device))
+        replica.net.to(self.device)
+        return nets
+
+    def _best(self, terms: dict[str, Tensor], limit: float) -> int:
+        """Return which start has led to the smallest loss within the limit, or closest to the limit."""
+        excess = (terms[self.measure] - limit - WITHIN).clamp(min=0) if self.measure in terms else 0.0
+        return int((terms["loss"] + EXCESS * excess).argmin())
 
     def gather(self, x: Tensor, y: Tensor, s: Tensor, weight: Tensor) -> Batch:
         """Return cells of rows in place of rows: their means, and how much of each label and group they hold.
@@ -194,14 +223,22 @@ class LinearCodeClassifier(LimitedCode):
         labels = batch.y @ words
         return labels / labels.sum()
 
-    def _choose_rules(self, replicas: Sequence[Replica], data: TrainingData, gathered: dict[bytes, Batch]) -> None:
+    def _cells(self, batch: Batch, x: Tensor, y: Tensor, s: Tensor, weight: Tensor) -> Cells:
+        """Return the cells with what their X says of p(y,s|x), by itself or by least squares on the rows."""
+        sizes, (X, labels, groups, share) = self.group_sizes, (part.cpu().numpy() for part in (x, y, s, weight))
+        joint = joint_estimates(X, labels, groups, share, len(self.classes_), sizes)
+        used = batch.weight.cpu() > 0
+        centres, mass = (part.cpu()[used].double().numpy() for part in (batch.x, batch.weight))
+        return estimated_cells(joint, centres, mass, sizes, self.condition_on_label)
+
+    def _choose_rules(self, replicas: Sequence[Replica], data: TrainingData, cells: dict[bytes, Cells]) -> None:
         """Give every model the most accurate rule that keeps its limit on its rows, or the one that comes closest."""
         tried: dict[bytes, list[tuple[float, float, Tensor]]] = {}
         for replica in replicas:
             own = replica.rows.numpy().tobytes()
             if own not in tried:
                 rows = (part[replica.rows.to(part.device)].cpu() for part in data[:4])
-                tried[own] = self._rules(gathered[own], *rows)
+                tried[own] = self._rules(cells[own], *rows)
             within = [rule for rule in tried[own] if rule[0] <= replica.scalars["limit"]]
             apart, error, scores = within[0] if within else min(tried[own], key=lambda rule: rule[0])
             replica.net.set_scores(scores[:, :-1], scores[:, -1])  # type: ignore[operator]
@@ -209,17 +246,13 @@ class LinearCodeClassifier(LimitedCode):
             replica.history, replica.best_epoch = [{"epoch": 0, "total": error, "disparity": apart}], 0
 
     def _rules(
-        self, cells: Batch, x: Tensor, y: Tensor, s: Tensor, weight: Tensor
+        self, cells: Cells, x: Tensor, y: Tensor, s: Tensor, weight: Tensor
     ) -> list[tuple[float, float, Tensor]]:
         """Return rules with their disparity and error on the rows, as scores (classes, features + 1)."""
-        n_classes, sizes = len(self.classes_), self.group_sizes
-        joint = joint_estimates(x.numpy(), y.numpy(), s.numpy(), weight.numpy(), n_classes, sizes)
-        used = cells.weight.cpu() > 0
-        centres, mass = (part.cpu()[used].double().numpy() for part in (cells.x, cells.weight))
         groups, found = self.prepare(y, s, weight), []
-        for scores in map(torch.from_numpy, scored_rules(joint, centres, mass, sizes, self.condition_on_label)):
+        for scores in map(torch.from_numpy, scored_rules(cells)):
             decided = (x.double() @ scores[:, :-1].mT + scores[:, -1]).argmax(1)
-            words = torch.eye(n_classes)[decided]
+            words = torch.eye(len(self.classes_))[decided]
             apart = max((float(disparity_slope(own.row_weights @ words)[0]) for own, _ in groups), default=0.0)
             found.append((apart, float((weight * (decided != y)).sum() / weight.sum()), scores))
         return found

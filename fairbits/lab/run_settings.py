@@ -181,9 +181,21 @@ class Domain(Run):
     epochs: int = Field(100, ge=1)
 
 
-_KINDS: tuple[type[Run], ...] = (Reference, Search, Refit, Strengths, Plane, Images, Domain)
+class Arena(Run):
+    """One method over its strengths on one split: what it releases, certified by the same rows as every other's."""
+
+    kind: Literal["arena"]
+    dataset: Literal["adult", "adult-crossed", "bank", "compas"]
+    method: Method
+    inputs: Literal["table", "columns", "log-ratios", "probabilities"] = "columns"
+    values: list[float] = []
+
+
+_KINDS: tuple[type[Run], ...] = (Reference, Search, Refit, Strengths, Plane, Images, Domain, Arena)
 KINDS = {kind.__name__.lower(): kind for kind in _KINDS}
-AnyRun = Annotated[Reference | Search | Refit | Strengths | Plane | Images | Domain, Field(discriminator="kind")]
+AnyRun = Annotated[
+    Reference | Search | Refit | Strengths | Plane | Images | Domain | Arena, Field(discriminator="kind")
+]
 RUN: TypeAdapter[Any] = TypeAdapter(AnyRun)
 
 

@@ -18,6 +18,7 @@ from fairbits.estimators import FairCodeClassifier, fit_stack
 from fairbits.information import binary_entropy, group_entropy, joint_information, word_tables
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
+from fairbits.lab.arena import compete
 from fairbits.lab.domains import adapt
 from fairbits.lab.representations import plain_view, representation_scores, representation_views
 from fairbits.lab.run_parts import Result, common_seed, estimator_of, external_fold, scores_of, seed_of, with_groups
@@ -154,6 +155,7 @@ EXECUTE: dict[str, Callable[[Any, Path], Result]] = {
     "plane": _plane,
     "images": _images,
     "domain": lambda run, trials: adapt(run),
+    "arena": lambda run, trials: compete(run),
 }
 
 

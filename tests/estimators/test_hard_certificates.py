@@ -19,6 +19,7 @@ from fairbits import (
 )
 from fairbits.certificate import AlreadyReleasedError, Release
 from fairbits.certificate.decision_rates import equal_limit
+from fairbits.estimators.certified import code_loss
 from fairbits.information import total_variation
 
 LIMITS = (0.02, 0.05, 0.1, 0.3, 0.6)
@@ -218,10 +219,10 @@ def test_a_limit_that_more_rows_would_not_prove_says_so():
 
 
 def test_limits_of_a_hard_code_and_gammas_of_a_random_one_have_their_own_default_path():
-    limits = [m.limit for m in CertifiedClassifier(max_disparity=0.1)._models(ExactCodeClassifier())]
+    limits = [m.limit for m in CertifiedClassifier(max_disparity=0.1)._stacks(ExactCodeClassifier())[0]]
     assert min(limits) == pytest.approx(0.005)
     assert max(limits) == pytest.approx(0.1)
-    gammas = [m.gamma for m in CertifiedClassifier(max_disparity=0.1)._models(BinaryMIClassifier())]
+    gammas = [m.gamma for m in CertifiedClassifier(max_disparity=0.1)._stacks(BinaryMIClassifier())[0]]
     assert (gammas[0], max(gammas)) == (0.0, 0.999)
 
 
@@ -245,14 +246,25 @@ def test_the_promise_is_broken_no_more_often_than_stated():
     assert broken <= 27
 
 
-def test_tight_limits_also_get_codes_of_few_words_unless_the_path_is_given():
+def test_linear_codes_start_twice_and_tight_limits_also_get_codes_of_few_words():
+    model = CertifiedClassifier(max_disparity=0.5)
+    labels, optimum = model._stacks(LinearCodeClassifier())
+    assert {m.start for m in labels} == {"labels"}
+    assert {m.start for m in optimum} == {"optimum"}
+    wide, narrow = ([m.limit for m in labels if m.max_words == words] for words in (1024, 4))
+    assert len(wide) == 16
+    assert (narrow, [m.limit for m in optimum]) == (wide[:4], wide)
+    (given,) = model.set_params(path=(0.1, 0.4))._stacks(LinearCodeClassifier())
+    assert [(m.max_words, m.start) for m in given] == [(1024, "best")] * 2
+
+
+def test_a_code_that_is_no_better_than_a_safer_one_is_left_out():
     X, y, s = problem(2_000)
     model = CertifiedClassifier(LinearCodeClassifier(max_epochs=5), max_disparity=0.5, random_state=0)
-    found = model.fit(X, y, sensitive_features=s).candidates_
-    wide, narrow = (sorted(m.limit for m in found if m.max_words == words) for words in (1024, 4))
-    assert (len(wide), narrow) == (16, wide[:4])
-    given = model.set_params(path=(0.1, 0.4)).fit(X, y, sensitive_features=s).candidates_
-    assert [m.max_words for m in given] == [1024, 1024]
+    model.fit(X, y, sensitive_features=s, calibration=np.arange(1_400, 2_000))
+    losses = [code_loss(m, X[:1_400], y[:1_400]) for m in model.candidates_]
+    assert np.all(np.diff(losses) < 0)
+    assert 1 < len(losses) < 36
 
 
 def test_the_loss_that_chooses_is_the_log_loss_plus_half_the_errors():

@@ -9,7 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from fairbits import ExactCodeClassifier, FairCodeClassifier, InputError, LinearCodeClassifier
 from fairbits.estimators import fit_stack
-from fairbits.estimators.optimal_front import optimal_front
+from fairbits.estimators.decision_rule import estimated_cells, scored_words
+from fairbits.estimators.optimal_front import optimal_front, word_information
 from fairbits.estimators.posterior import PosteriorEncoder
 
 
@@ -118,3 +119,20 @@ def test_few_words_are_those_of_a_narrower_code():
     assert not few.transform(X)[:, :2].any()
     np.testing.assert_array_equal(few.transform(X)[:, 2:], narrow.transform(X))
     np.testing.assert_allclose(few.predict_proba(X), narrow.predict_proba(X), atol=1e-6)
+
+
+def test_words_of_linear_programmes_are_those_of_the_optimal_front():
+    """On a known truth the words keep the limit and, made hard, nearly the information of the optimal front."""
+    X = known_posteriors(8_000)[0]
+    joint = X.reshape(-1, 2, 2).astype(float)
+    cells = estimated_cells(np.eye(5, 4).reshape(5, 2, 2), X, np.full(len(X), 1 / len(X)), [2], False)
+    for limit in (0.05, 0.2):
+        scores = scored_words(cells, 8, limit, mistake=0.0)
+        words = (X @ scores[:, :-1].T + scores[:, -1]).argmax(1)
+        law = np.eye(8)[words]
+        groups = joint.sum(1) / joint.sum((0, 1))
+        apart = np.abs(law.T @ (groups[:, 0] - groups[:, 1])).sum() / 2
+        found = word_information(law.T @ joint.sum(2) / len(X))
+        best = optimal_front(joint.sum(2), joint.sum(1), [apart], bins=16, starts=2).information[0]
+        assert apart < limit + 0.02
+        assert found > 0.95 * best

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairbits.errors import InputError, MissingExtraError
+from fairbits.lab.paper.arena_tables import arena, arena_charts
 from fairbits.lab.paper.biased_images import biased_mnist, sample_images
 from fairbits.lab.paper.domain_shift import domains
 from fairbits.lab.paper.information_paths import plane, plane_charts
@@ -32,6 +33,7 @@ from fairbits.storage import replace_file
 __all__ = ["can_draw", "paper_charts", "paper_sections", "write_lab_report", "write_paper"]
 
 PARTS = (
+    arena,
     overview,
     tradeoff,
     within_limits,
@@ -45,10 +47,18 @@ PARTS = (
     biased_mnist,
     domains,
 )
-CHARTS = (tradeoff_charts, representation_charts, informativeness_charts, strength_charts, plane_charts)
+CHARTS = (
+    arena_charts,
+    tradeoff_charts,
+    representation_charts,
+    informativeness_charts,
+    strength_charts,
+    plane_charts,
+)
 MEASURED = {
     "strengths": "scores",
     "plane": "epochs",
+    "arena": "points",
     "images": "accuracy",
     "domain": "scores",
 }  # the others have the scores of a test
