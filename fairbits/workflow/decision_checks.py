@@ -28,7 +28,10 @@ FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
 
 @dataclass(frozen=True)
 class Ratio:
-    """The smallest ratio of two groups' selection rates, and a lower bound on it; who is selected least and most."""
+    """The smallest ratio of two groups' selection rates, and a lower bound on it; who is selected least and most.
+
+    The ratio is over all groups; these two, their rates and the p-value are of the groups that are shown.
+    """
 
     column: str
     shown: float
@@ -49,6 +52,7 @@ class CertifiedDecisions:
     certificate: Certificate
     rates: pd.DataFrame | None
     ratios: list[Ratio]
+    hidden: list[dict[str, str]]  # groups too small to show their rates
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,27 +95,32 @@ def rates_and_ratios(
     truth: np.ndarray | None,
     confidence: float,
     reference: str | None = None,
-) -> tuple[pd.DataFrame, list[Ratio]]:
-    """Return the rates of groups and crossings, and of every column the smallest ratio of selection rates.
+) -> tuple[pd.DataFrame, list[Ratio], list[dict[str, str]]]:
+    """Return the rates of groups and crossings, of every column the smallest ratio of selection rates, who is hidden.
 
-    `selected` says who got the decision, `truth` whose label is the favourable one; rows are independent. Groups of
-    fewer than 10 rows are left out: they would show single people. Where a column has the `reference` group, the ratios
-    are to its rate.
+    `selected` says who got the decision, `truth` whose label is the favourable one; rows are independent. The rates of
+    groups of fewer than 10 rows are hidden, as they would show single people; ratios are over all groups. Where a
+    column has the `reference` group, the ratios are to its rate.
     """
     rates = group_rates(selected, sensitive_features=s, y=truth, reference=reference, confidence=confidence)
-    rates = rates[rates.rows >= FEWEST_OF_A_GROUP].reset_index(drop=True)
-    columns = [own for own in rates.groupby("column", sort=False) if len(own[1]) > 1]
-    return rates, [_ratio(str(column), own, reference) for column, own in columns]
+    large = rates.rows >= FEWEST_OF_A_GROUP
+    ratios = [
+        _ratio(str(column), own, own[large[own.index]], reference)
+        for column, own in rates.groupby("column", sort=False)
+        if large[own.index].sum() > 1
+    ]
+    return rates[large].reset_index(drop=True), ratios, rates[~large][["column", "group"]].to_dict("records")
 
 
-def _ratio(column: str, rates: pd.DataFrame, reference: str | None) -> Ratio:
-    to = reference if reference in set(rates.group) else None
+def _ratio(column: str, every: pd.DataFrame, rates: pd.DataFrame, reference: str | None) -> Ratio:
+    """Return the smallest ratio of every two groups; who is selected least and most, of those whose `rates` show."""
+    to = reference if reference in set(every.group) else None
     worst, best = rates.loc[rates.selected.idxmin()], rates.loc[rates.selected.idxmax()]
     selected = (rates.selected * rates.rows).round()
     counts = np.array([selected, rates.rows - selected])
     chance = float(chi2_contingency(counts).pvalue) if (counts.sum(1) > 0).all() else 1.0
     two = float(worst.selected), float(best.selected)
-    return Ratio(column, *smallest_ratio(rates, to), str(worst.group), str(best.group), two, chance, to)
+    return Ratio(column, *smallest_ratio(every, to), str(worst.group), str(best.group), two, chance, to)
 
 
 def class_rates(
@@ -127,8 +136,8 @@ def class_rates(
     hard = getattr(method, "is_hard", True)
     predicted = method.predict(X) if hard else method.classes_[method.sampled_proba(X).argmax(1)]
     selected, truth = (labels.astype(str) == positive for labels in (predicted, y))
-    rates, ratios = rates_and_ratios(selected, s, truth, confidence, reference)
-    shown = {"rates": plain_rates(rates), "ratios": [asdict(ratio) for ratio in ratios]}
+    rates, ratios, hidden = rates_and_ratios(selected, s, truth, confidence, reference)
+    shown = {"rates": plain_rates(rates), "ratios": [asdict(ratio) for ratio in ratios], "hidden": hidden}
     return {"positive": positive, "confidence": confidence, "rows": len(y), **shown}
 
 
@@ -178,7 +187,7 @@ def certify_decisions(
     certificates = [certify(values, sensitive_features=part, **asked) for part in parts]
     bounds = tuple(bound for certificate in certificates for bound in certificate.bounds)
     certificate = replace(certificates[0], bounds=bounds)
-    rates, ratios, wanted = None, list[Ratio](), positive
+    rates, ratios, hidden, wanted = None, list[Ratio](), list[dict[str, str]](), positive
     if levels is None and (positive is not None or len(pd.unique(values)) == 2):
         wanted = positive if positive is not None else str(np.unique(values)[-1])
         selected = values.astype(str) == wanted
@@ -187,9 +196,9 @@ def certify_decisions(
         truth = None if y is None or wanted not in y.astype(str) else y.astype(str) == wanted
         one = one_row_each(who, len(s))  # so that the rows are independent
         truth = None if truth is None else truth[one]
-        rates, ratios = rates_and_ratios(selected[one], s.iloc[one], truth, confidence, reference)
+        rates, ratios, hidden = rates_and_ratios(selected[one], s.iloc[one], truth, confidence, reference)
         notes += [] if who is None else ["Rates and ratios are of one row of each person, drawn at random."]
-    return CertifiedDecisions(decision, wanted, certificate, rates, ratios, [*read.notes, *notes])
+    return CertifiedDecisions(decision, wanted, certificate, rates, ratios, hidden, [*read.notes, *notes])
 
 
 def plain_values(column: pd.Series) -> np.ndarray:

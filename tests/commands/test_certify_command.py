@@ -238,8 +238,24 @@ def test_a_crossing_of_one_person_is_not_shown_and_whole_numbers_stay_whole(deci
     shown = [rate["group"] for rate in record["rates"] if "sex" in rate["column"] and "race" in rate["column"]]
     assert len(shown) == 3
     assert min(rate["rows"] for rate in record["rates"]) >= 10
-    rates, ratios = rates_and_ratios(np.arange(35) % 2 == 0, pd.DataFrame({"sex": [*"F" * 30, *"M" * 5]}), None, 0.95)
-    assert (rates.group.tolist(), ratios) == (["F"], [])
+    sex = pd.DataFrame({"sex": [*"F" * 30, *"M" * 5]})
+    rates, ratios, hidden = rates_and_ratios(np.arange(35) % 2 == 0, sex, None, 0.95)
+    assert (rates.group.tolist(), ratios, hidden) == (["F"], [], [{"column": "sex", "group": "M"}])
+
+
+@pytest.mark.filterwarnings("ignore::fairbits.certificate.SmallGroupWarning")
+def test_a_ratio_is_over_groups_whose_rates_are_hidden_too(tmp_path, monkeypatch, fairbits):
+    monkeypatch.chdir(tmp_path)
+    race, selected = np.repeat(["a", "b", "c"], [500, 500, 9]), np.repeat([260, 250, 0], [500, 500, 9])
+    got = np.where(np.r_[np.arange(500), np.arange(500), np.arange(9)] < selected, "yes", "no")
+    pd.DataFrame({"race": race, "got": got}).to_csv("d.csv", index=False)
+    asked = ("certify", "d.csv", "--decision", "got", "--sensitive", "race")
+    (ratio,) = json.loads(fairbits(*asked, "--json").out)["ratios"]
+    assert (ratio["shown"], ratio["at_least"], ratio["worst"]) == (0, 0, "b")
+    said = fairbits(*asked).out
+    assert "the ratio of two groups' rates of 'yes' is at least 0.0000 (these rows: 0.0000)" in said
+    assert "ratios are over all groups. Hidden: race: c." in said
+    assert not re.search(r"^ +c ", said, re.MULTILINE)
 
 
 def test_people_and_levels_on_the_command_line(decisions, fairbits):
