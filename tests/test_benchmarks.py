@@ -15,7 +15,7 @@ from benchmarks.outcomes import Job, outcomes, quietly
 from fairbits.datasets import load_adult, load_bank, load_compas
 
 NAMES = [module.name for module in pkgutil.iter_modules(benchmarks.__path__) if module.name != "__main__"]
-PUBLISHED = ["codes", "coverage", "panel"]  # tests/lab/test_harness.py has the others
+PUBLISHED = ["codes", "coverage", "panel", "plans"]  # tests/lab/test_harness.py has the others
 LOADERS = {"adult": load_adult, "bank": load_bank, "compas": load_compas}
 ROWS = 400
 
@@ -66,6 +66,7 @@ SMALLEST = {
     "methods": lambda m: m.seconds_per_epoch("BinaryMIClassifier", *problem(200)),
     "metrics": lambda m: m.run(2000, 1),
     "panel": lambda m: m.work(Job(part=0, runs=1, limit=0.4)),
+    "plans": lambda m: m.run(first(m, table="Adult, 600 rows, sex")),
     "proof": lambda m: m.run(first(m, job="receivers", dataset="compas")),
     "proof, choice": lambda m: m.run(Job(job="choice", settings={}, gammas=[0.9], seed=0)),
     "proof, tightness": lambda m: m.run(Job(job="tightness", settings={}, gammas=[0.9], seed=0)),
@@ -105,7 +106,7 @@ QUICK = (
 )
 def test_the_smallest_job_runs(case, monkeypatch):
     module = importlib.import_module(f"benchmarks.{case.split(',')[0]}")
-    few = {"FRESH": 1000, "TABLES": 1, "SIZES": [(600, 100)], "SMALL": 200, "PROXY_DRAWS": 100}
+    few = {"SPLITS": 2, "FRESH": 1000, "TABLES": 1, "SIZES": [(600, 100)], "SMALL": 200, "PROXY_DRAWS": 100}
     for name, value in few.items():
         if hasattr(module, name):
             monkeypatch.setattr(module, name, value)
