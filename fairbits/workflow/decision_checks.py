@@ -49,6 +49,7 @@ class CertifiedDecisions:
 
     decision: str
     positive: str | None
+    rows: int  # that the rates are from: one of each person
     certificate: Certificate
     rates: pd.DataFrame | None
     ratios: list[Ratio]
@@ -68,6 +69,9 @@ class CertifiedDecisions:
         lines.append(f"{proof.counting}.")
         for bound in proof.bounds:
             among = "" if bound.label is None else f", among people with label {bound.label}"
+            if absent := [group for group, rows in bound.rows.items() if not rows]:
+                lines.append(f"  {bound.column}{among}: nothing is proved, as no row is of {', '.join(absent)}")
+                continue
             lines.append(
                 f"  {bound.column}{among}: rates of two groups differ by at most {at_most(bound.total_variation, 4)} "
                 f"(these rows: {bound.estimated_total_variation:.4f}; {bound.theorem})"
@@ -187,6 +191,7 @@ def certify_decisions(
     certificates = [certify(values, sensitive_features=part, **asked) for part in parts]
     bounds = tuple(bound for certificate in certificates for bound in certificate.bounds)
     certificate = replace(certificates[0], bounds=bounds)
+    one = one_row_each(who, len(s))  # so that the rows are independent
     rates, ratios, hidden, wanted = None, list[Ratio](), list[dict[str, str]](), positive
     if levels is None and (positive is not None or len(pd.unique(values)) == 2):
         wanted = positive if positive is not None else str(np.unique(values)[-1])
@@ -194,11 +199,10 @@ def certify_decisions(
         if not selected.any():
             raise InputError(f"No row has the decision {wanted!r}.", remedy="Pass one of its values as --positive.")
         truth = None if y is None or wanted not in y.astype(str) else y.astype(str) == wanted
-        one = one_row_each(who, len(s))  # so that the rows are independent
         truth = None if truth is None else truth[one]
         rates, ratios, hidden = rates_and_ratios(selected[one], s.iloc[one], truth, confidence, reference)
         notes += [] if who is None else ["Rates and ratios are of one row of each person, drawn at random."]
-    return CertifiedDecisions(decision, wanted, certificate, rates, ratios, hidden, [*read.notes, *notes])
+    return CertifiedDecisions(decision, wanted, len(one), certificate, rates, ratios, hidden, [*read.notes, *notes])
 
 
 def plain_values(column: pd.Series) -> np.ndarray:

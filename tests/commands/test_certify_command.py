@@ -258,6 +258,16 @@ def test_a_ratio_is_over_groups_whose_rates_are_hidden_too(tmp_path, monkeypatch
     assert not re.search(r"^ +c ", said, re.MULTILINE)
 
 
+@pytest.mark.filterwarnings("ignore::fairbits.certificate.SmallGroupWarning")
+def test_a_group_without_rows_of_a_label_is_named(decisions, fairbits):
+    decisions["repaid"] = np.where(decisions.sex == "F", "yes", decisions.repaid)
+    decisions.to_csv("d.csv", index=False)
+    said = fairbits("certify", "d.csv", "--decision", "approved", "--sensitive", "sex", "--label", "repaid").out
+    assert "sex, among people with label no: nothing is proved, as no row is of F" in said
+    assert "1.0000" not in said
+    assert "sex, among people with label yes: rates of two groups differ by at most 0." in said
+
+
 def test_people_and_levels_on_the_command_line(decisions, fairbits):
     by_person = fairbits("certify", "d.csv", "--decision", "approved", "--sensitive", "sex", "--person", "who").out
     assert "Each person counts once" in by_person
