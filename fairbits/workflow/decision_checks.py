@@ -12,9 +12,9 @@ import pandas as pd
 from scipy.stats import chi2_contingency
 
 from fairbits.auditing import Audit, audit
-from fairbits.certificate import Certificate, certify, group_rates
+from fairbits.certificate import Certificate, certify
 from fairbits.certificate.certificate_record import at_least, at_most, percent
-from fairbits.certificate.decision_rates import smallest_ratio
+from fairbits.certificate.decision_rates import rates_of, smallest_ratio
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, did_you_mean
 from fairbits.report.wording import rate_lines
@@ -97,16 +97,18 @@ def rates_and_ratios(
     selected: np.ndarray,
     s: pd.DataFrame,
     truth: np.ndarray | None,
+    correct: np.ndarray | None,
     confidence: float,
     reference: str | None = None,
 ) -> tuple[pd.DataFrame, list[Ratio], list[dict[str, str]]]:
     """Return the rates of groups and crossings, of every column the smallest ratio of selection rates, who is hidden.
 
-    `selected` says who got the decision, `truth` whose label is the favourable one; rows are independent. The rates of
+    `selected` says who got the decision, `truth` whose label is the favourable one, and `correct` whose class is the
+    label, of two or more; rows are independent. The rates of
     groups of fewer than 10 rows are hidden, as they would show single people; ratios are over all groups. Where a
     column has the `reference` group, the ratios are to its rate.
     """
-    rates = group_rates(selected, sensitive_features=s, y=truth, reference=reference, confidence=confidence)
+    rates = rates_of(selected, s, truth, correct, reference, confidence)
     large = rates.rows >= FEWEST_OF_A_GROUP
     ratios = [
         _ratio(str(column), own, own[large[own.index]], reference)
@@ -140,7 +142,7 @@ def class_rates(
     hard = getattr(method, "is_hard", True)
     predicted = method.predict(X) if hard else method.classes_[method.sampled_proba(X).argmax(1)]
     selected, truth = (labels.astype(str) == positive for labels in (predicted, y))
-    rates, ratios, hidden = rates_and_ratios(selected, s, truth, confidence, reference)
+    rates, ratios, hidden = rates_and_ratios(selected, s, truth, predicted == y, confidence, reference)
     shown = {"rates": plain_rates(rates), "ratios": [asdict(ratio) for ratio in ratios], "hidden": hidden}
     return {"positive": positive, "confidence": confidence, "rows": len(y), **shown}
 
@@ -198,9 +200,10 @@ def certify_decisions(
         selected = values.astype(str) == wanted
         if not selected.any():
             raise InputError(f"No row has the decision {wanted!r}.", remedy="Pass one of its values as --positive.")
-        truth = None if y is None or wanted not in y.astype(str) else y.astype(str) == wanted
-        truth = None if truth is None else truth[one]
-        rates, ratios, hidden = rates_and_ratios(selected[one], s.iloc[one], truth, confidence, reference)
+        truth = correct = None
+        if y is not None and wanted in y.astype(str):
+            truth, correct = (y.astype(str) == wanted)[one], (y.astype(str) == values.astype(str))[one]
+        rates, ratios, hidden = rates_and_ratios(selected[one], s.iloc[one], truth, correct, confidence, reference)
         notes += [] if who is None else ["Rates and ratios are of one row of each person, drawn at random."]
     return CertifiedDecisions(decision, wanted, len(one), certificate, rates, ratios, hidden, [*read.notes, *notes])
 

@@ -239,7 +239,7 @@ def test_a_crossing_of_one_person_is_not_shown_and_whole_numbers_stay_whole(deci
     assert len(shown) == 3
     assert min(rate["rows"] for rate in record["rates"]) >= 10
     sex = pd.DataFrame({"sex": [*"F" * 30, *"M" * 5]})
-    rates, ratios, hidden = rates_and_ratios(np.arange(35) % 2 == 0, sex, None, 0.95)
+    rates, ratios, hidden = rates_and_ratios(np.arange(35) % 2 == 0, sex, None, None, 0.95)
     assert (rates.group.tolist(), ratios, hidden) == (["F"], [], [{"column": "sex", "group": "M"}])
 
 
@@ -266,6 +266,17 @@ def test_a_group_without_rows_of_a_label_is_named(decisions, fairbits):
     assert "sex, among people with label no: nothing is proved, as no row is of F" in said
     assert "1.0000" not in said
     assert "sex, among people with label yes: rates of two groups differ by at most 0." in said
+
+
+def test_of_three_classes_the_accuracy_is_of_all(decisions, fairbits):
+    """A row of class b that gets c is wrong, though neither is the favourable class a."""
+    rng = np.random.default_rng(0)
+    decisions["repaid"], decisions["approved"] = rng.choice(["a", "b", "c"], (2, len(decisions)))
+    decisions.to_csv("d.csv", index=False)
+    asked = ("--decision", "approved", "--sensitive", "sex", "--label", "repaid", "--positive", "a", "--json")
+    rates = {rate["group"]: rate["accuracy"] for rate in json.loads(fairbits("certify", "d.csv", *asked).out)["rates"]}
+    expected = (decisions.approved == decisions.repaid).groupby(decisions.sex).mean()
+    assert rates == pytest.approx(expected.to_dict())
 
 
 def test_people_and_levels_on_the_command_line(decisions, fairbits):
