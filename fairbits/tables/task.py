@@ -106,6 +106,8 @@ def make_task(
     s, known, pooled, small = pool_groups(s, parts[0], least, wanted, crossed=crossed)
     groups = "intersection" if crossed or len(sensitive) == 1 else "each"
     parts = _places(known, parts)
+    if units is not None:
+        _check_people(units[common][known], s, groups)
     every = group_sizes(s, groups)
     _check_both_in_groups(y[known], s, groups, label)
     if not whole.shape[1]:
@@ -183,6 +185,16 @@ def _label(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, np.ndarray
     kept, rare = np.isin(labels, common), listed_groups(sizes.drop(common))
     note = f"{(~kept).sum()} rows of rare classes are left out, and the certificate is not about such people: {rare}."
     return labels[kept], kept, [note] * (not kept.all())
+
+
+def _check_people(people: np.ndarray, s: pd.DataFrame, groups: str) -> None:
+    """Raise if somebody has rows in two groups: such people can be neither split nor counted."""
+    for part in [s] if groups == "intersection" else [s[[name]] for name in s.columns]:
+        cells = part.astype(str).assign(person=people).drop_duplicates()
+        if torn := int((cells.groupby("person").size() > 1).sum()):
+            problem = f"{torn:,} people have rows" if torn > 1 else "A person has rows"
+            problem += f" in two groups of {', '.join(part.columns)}."
+            raise InputError(problem, remedy="Give all rows of a person the same group, or leave these people out.")
 
 
 def _check_both_in_groups(y: np.ndarray, s: pd.DataFrame, groups: str, label: str) -> None:

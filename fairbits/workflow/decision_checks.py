@@ -142,9 +142,16 @@ def class_rates(
     hard = getattr(method, "is_hard", True)
     predicted = method.predict(X) if hard else method.classes_[method.sampled_proba(X).argmax(1)]
     selected, truth = (labels.astype(str) == positive for labels in (predicted, y))
-    rates, ratios, hidden = rates_and_ratios(selected, s, truth, predicted == y, confidence, reference)
+    shown = rates_and_ratios(selected, s, truth, predicted == y, confidence, reference)
+    return rate_record(positive, confidence, len(y), *shown)
+
+
+def rate_record(
+    positive: str, confidence: float, n: int, rates: pd.DataFrame, ratios: list[Ratio], hidden: list[dict[str, str]]
+) -> dict[str, Any]:
+    """Return rates, ratios and who is hidden, ready for JSON."""
     shown = {"rates": plain_rates(rates), "ratios": [asdict(ratio) for ratio in ratios], "hidden": hidden}
-    return {"positive": positive, "confidence": confidence, "rows": len(y), **shown}
+    return {"positive": positive, "confidence": confidence, "rows": n, **shown}
 
 
 def check_reference(reference: str | None, s: pd.DataFrame) -> None:
@@ -197,15 +204,26 @@ def certify_decisions(
     rates, ratios, hidden, wanted = None, list[Ratio](), list[dict[str, str]](), positive
     if levels is None and (positive is not None or len(pd.unique(values)) == 2):
         wanted = positive if positive is not None else str(np.unique(values)[-1])
-        selected = values.astype(str) == wanted
-        if not selected.any():
-            raise InputError(f"No row has the decision {wanted!r}.", remedy="Pass one of its values as --positive.")
-        truth = correct = None
-        if y is not None and wanted in y.astype(str):
-            truth, correct = (y.astype(str) == wanted)[one], (y.astype(str) == values.astype(str))[one]
-        rates, ratios, hidden = rates_and_ratios(selected[one], s.iloc[one], truth, correct, confidence, reference)
-        notes += [] if who is None else ["Rates and ratios are of one row of each person, drawn at random."]
+        labels = None if y is None else y[one]
+        (rates, ratios, hidden), said = _decision_rates(values[one], labels, s.iloc[one], wanted, confidence, reference)
+        notes += said if who is None else [*said, "Rates and ratios are of one row of each person, drawn at random."]
     return CertifiedDecisions(decision, wanted, len(one), certificate, rates, ratios, hidden, [*read.notes, *notes])
+
+
+def _decision_rates(
+    values: np.ndarray, y: np.ndarray | None, s: pd.DataFrame, wanted: str, confidence: float, reference: str | None
+) -> tuple[tuple[pd.DataFrame, list[Ratio], list[dict[str, str]]], list[str]]:
+    """Return the rates of who got a decision, and a note if labels have other values and show no errors."""
+    texts, labels = values.astype(str), None if y is None else y.astype(str)
+    if wanted not in texts:
+        raise InputError(f"No row has the decision {wanted!r}.", remedy="Pass one of its values as --positive.")
+    notes, truth, correct = list[str](), None, None
+    if labels is not None and wanted in labels:
+        truth, correct = labels == wanted, labels == texts
+    elif labels is not None:
+        known = [", ".join(np.unique(part)[:5]) for part in (labels, texts)]
+        notes = [WORDS["audits"]["other_values"].format(labels=known[0], decisions=known[1])]
+    return rates_and_ratios(texts == wanted, s, truth, correct, confidence, reference), notes
 
 
 def plain_values(column: pd.Series) -> np.ndarray:
@@ -225,11 +243,11 @@ def audit_table(
     person: Sequence[str] = (),
     crossed: bool = False,
     **options: Any,
-) -> tuple[list[Audit], list[str]]:
+) -> tuple[list[Audit], list[str], dict[str, Any] | None]:
     """Audit what the columns of a table reveal about its sensitive ones: all but `label` and `drop`, or `columns`.
 
     `columns` are names or patterns such as bit*. Returns one audit for each sensitive column, or one for all `crossed`,
-    and notes.
+    notes and, of a single column with two values, its rates by group: it is taken for a decision.
     """
     table.check_columns([*sensitive, *([] if label is None else [label]), *drop])
     chosen = {pattern: fnmatch.filter(table.names, pattern) for pattern in columns or ["*"]}
@@ -238,7 +256,7 @@ def audit_table(
     taken = [name for name in table.names if name not in out and any(name in found for found in chosen.values())]
     if not taken:
         raise InputError("Nothing is left to audit: every column is sensitive, the label or dropped.")
-    read = table.read([*taken, *sensitive])
+    read = table.read([*taken, *sensitive, *([] if label is None else [label])])
     s, known, _, notes = sensitive_groups(read.frame[list(sensitive)], FEWEST_OF_A_GROUP)
     Z = read.frame.loc[known, taken].reset_index(drop=True)
     if len(Z) < FEWEST_ROWS:
@@ -252,9 +270,20 @@ def audit_table(
     Z, filled = _filled(Z)
     parts = [s] if crossed else [s[[name]] for name in s.columns]
     who = people_of(table, person, known)
-    found = [audit_in_words(Z, sensitive_features=part, person=who, **options)[0] for part in parts]
+    rates = None
+    decision = Z.iloc[:, 0] if Z.shape[1] == 1 and not hint else None  # a code has bits
+    if decision is not None and decision.nunique() == 2:
+        one, labels = one_row_each(who, len(Z)), read.frame[known][label] if label is not None else None
+        complete = one if labels is None else one[labels.notna().to_numpy()[one]]
+        values, y = plain_values(decision), None if labels is None else plain_values(labels)[complete]
+        wanted, confidence = str(np.unique(values)[-1]), options.get("confidence", 0.95)
+        shown, other = _decision_rates(values[complete], y, s.iloc[complete], wanted, confidence, None)
+        rates = rate_record(wanted, confidence, len(complete), *shown)
+        notes += other
+    released = Z if decision is None else decision
+    found = [audit_in_words(released, sensitive_features=part, person=who, **options)[0] for part in parts]
     asks = people_notes(table, person, [*sensitive, *drop, label])
-    return found, [audited, *read.notes, *notes, *said, *filled, *hint, *asks]
+    return found, [audited, *read.notes, *notes, *said, *filled, *hint, *asks], rates
 
 
 def audit_in_words(*what: Any, **options: Any) -> tuple[Audit, list[Warning]]:

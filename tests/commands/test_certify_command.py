@@ -279,6 +279,15 @@ def test_of_three_classes_the_accuracy_is_of_all(decisions, fairbits):
     assert rates == pytest.approx(expected.to_dict())
 
 
+def test_labels_with_other_values_than_the_decisions_are_said(decisions, fairbits):
+    decisions["repaid"] = (decisions.repaid == "yes").astype(int)
+    decisions.to_csv("d.csv", index=False)
+    for command in (["certify", "d.csv", "--decision", "approved"], ["audit", "d.csv", "--columns", "approved"]):
+        said = fairbits(*command, "--sensitive", "sex", "--label", "repaid").out
+        assert "The labels are 0, 1 and the decisions no, yes: base rates, error rates and accuracy need" in said
+        assert "TPR" not in said
+
+
 def test_people_and_levels_on_the_command_line(decisions, fairbits):
     by_person = fairbits("certify", "d.csv", "--decision", "approved", "--sensitive", "sex", "--person", "who").out
     assert "Each person counts once" in by_person
