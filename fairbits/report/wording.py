@@ -57,6 +57,11 @@ def known_as(name: str) -> str:
     return TEXTS["names"].get(name, name)
 
 
+def model_name(model: dict[str, Any]) -> str:
+    """Return what readers call one of the alternatives; its learners are part of that."""
+    return known_as(", ".join([model["name"], *(model.get("learners") or [])]))
+
+
 def _release(record: Record) -> dict[str, Any]:
     certificate = record.get("certificate") or record["audit"].get("certificate") or {}
     return certificate.get("release") or {}
@@ -131,13 +136,16 @@ def verdict(record: Record) -> str:
 def price(record: Record) -> str:
     """Say what the protection costs on the test rows."""
     audit, task, texts, of = record["audit"], record["audit"]["task"], TEXTS["price"], own_scores(record)
-    others = {model["name"]: model["scores"] for model in record["alternatives"]}
+    models = {model["name"]: model for model in record["alternatives"]}
+    others = {name: model["scores"] for name, model in models.items()}
+    unprotected = model_name(models["unprotected"])
     words = {
         "label": record["task"]["label"],
         "release": TEXTS["release"][kind(record)],
         "accuracy": with_interval(audit, task, f"{of}accuracy", f"{percent(audit['confidence'])} interval "),
         "auc": with_interval(audit, task, f"{of}auc"),
         "plain": others["unprotected"],
+        "plain_name": unprotected[:1].upper() + unprotected[1:],
     }
     useless = record.get("verdict") == "certified but not useful"
     idle = texts["useless" if useless else "constant"].format(**others["constant"])
@@ -154,7 +162,7 @@ def rivals(record: Record) -> list[str]:
     rows = [tuple(texts["head"])]
     for model in record["alternatives"]:
         if model.get("chosen") or model["name"] in texts["names"]:
-            name, proved = known_as(model["name"]), model.get("proved") or {}
+            name, proved = model_name(model), model.get("proved") or {}
             name, proved = ("this model", own) if model.get("chosen") else (name, proved)
             scores = (f"{model['scores'][score]:.3f}" for score in ("accuracy", "disparity"))
             bound = at_most(proved["class_total_variation"]) if proved else "-"

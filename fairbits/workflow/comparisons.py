@@ -40,6 +40,7 @@ class Scored:
     chosen: bool = False
     useful: bool | None = None  # the class is more accurate than the constant one, or the code tells labels apart
     p_value: float | None = None  # of the test of that
+    learners: tuple[str, ...] = ()  # of the estimates that the model without protection is
     proved: dict[str, float] | None = None  # of a reference: bounds on its decisions, named as those of the path
 
 
@@ -79,7 +80,9 @@ def alternatives(
         apart = _apart(classes, groups) if decides else threshold_disparity(probabilities, groups)
         scores = held_out_scores(last, seen, y, groups) | {"disparity": apart}
         known = score_intervals(probabilities, labels, found.confidence)
-        scored.append(Scored(name, value, scores, known, proved=prove(reference) if decides else None))
+        learners = tuple(learner.name for learner in getattr(reference[0], "learners_", ()))
+        proof = prove(reference) if decides else None
+        scored.append(Scored(name, value, scores, known, learners=learners, proved=proof))
     return scored
 
 
