@@ -124,11 +124,18 @@ def frontier(record: Record) -> Section:
     words = texts["words"].format(models=len(points), **chosen)
     chart = Chart("frontier-chart", texts["title"], words, spec, numbers, (*keys, *[FRONT_KEY] * bool(best)))
     said = {"what": texts["what"][kind(record)], "how": texts["how"]["proved" if quantity else "measured"]}
-    explained = (texts["marks"].format(**said), *[texts["front"]] * bool(best))
+    of = "class" if kind(record) == "class" else "code"
+    explained = (texts["marks"].format(**said), *[texts["front"][of]] * bool(best))
     choice = (texts["choice_class" if kind(record) == "class" else "choice"],) if record.get("tested") else ()
-    estimate = texts["estimate"].format(others="" if kind(record) == "class" else texts["others"])
+    estimate = texts["estimate"][of].format(others=texts["others"])
     compared = [TEXTS["rivals"]["notes"]] * any(point["method"] in TEXTS["rivals"]["names"] for point in points)
-    notes = (*choice, texts["precision"].format(**in_percent(record["audit"])), estimate, *compared)
+    notes = (
+        *choice,
+        texts["precision"].format(**in_percent(record["audit"])),
+        estimate,
+        texts["unprotected"],
+        *compared,
+    )
     price = [wording.price(record)] if record.get("task") else []
     return section("frontier", text=(*price, *explained), charts=(chart,), notes=notes)
 

@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 from scipy.stats import mannwhitneyu, norm
 from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeRegressor
 
 from fairbits.auditing.auditor import Audit
 from fairbits.auditing.probes import score_intervals
@@ -16,6 +17,7 @@ from fairbits.certificate.released_code import certified_decision, encode_rows, 
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators.base import method_path
 from fairbits.estimators.codes import code_information, held_out_scores
+from fairbits.estimators.decision_rule import scored_rules
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import released_class
@@ -24,7 +26,7 @@ from fairbits.metrics.gaps import mcnemar_p_value
 
 OWN = "fairbits"  # the name of every model of the path
 FRONT = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)  # limits at which the optimum is estimated
-FRONT_ROWS, FRONT_GROUPS = 20_000, 4
+FRONT_ROWS, FRONT_GROUPS, FRONT_CELLS = 20_000, 4, 256
 USELESS = 0.05  # p-value above which a model is not better than the constant class
 COARSE: dict[str, Any] = {"bins": 16, "starts": 1}  # of the optimum: a few seconds instead of a minute
 
@@ -158,6 +160,38 @@ def threshold_disparity(probabilities: np.ndarray, groups: np.ndarray) -> float:
             below = np.stack([np.searchsorted(scores, thresholds, side="right") / len(scores) for scores in own])
             most = max(most, float(np.ptp(below, axis=0).max()))
     return most
+
+
+def decision_front(
+    encoder: PosteriorEncoder, rows: tuple[Any, np.ndarray, Any], groups: GroupEncoder, scored: np.ndarray
+) -> list[dict[str, float]]:
+    """Estimate the most accurate decision at each disparity, of all that look at x, from rows new to the encoder.
+
+    The linear programmes know these rows by their estimated p(y,s|x) alone. So the labels and groups, which say how
+    accurate each rule is on the `scored` rows and how far it differs on all of them, have not chosen it.
+    """
+    X, y, s = rows
+    x, sizes = encode_rows([("posterior", encoder)], X, s), [len(names) for names in groups.names_]
+    if encoder.features != "probabilities":
+        joint = [encoder.posterior(x, column=place) for place in range(len(sizes))]
+        x = np.concatenate(joint, 2).reshape(len(x), -1)
+    x = x.astype(np.float64)
+    cell = DecisionTreeRegressor(max_leaf_nodes=FRONT_CELLS, random_state=0).fit(x, x).apply(x)
+    _, cell, mass = np.unique(cell, return_inverse=True, return_counts=True)
+    centres = np.stack([np.bincount(cell, column) for column in x.T], 1) / mass[:, None]
+    own = np.eye(x.shape[1] + 1, x.shape[1]).reshape(-1, len(encoder.classes_), sum(sizes))
+    numbers, labels = groups.transform(s), np.searchsorted(encoder.classes_, y)
+    most = np.bincount(labels).argmax()
+    decided = [np.full(len(x), most)]
+    for scores in scored_rules(own, centres, mass / len(x), sizes, within_labels=False):
+        decided.append((x @ scores[:, :-1].T + scores[:, -1]).argmax(1))
+    found = pd.DataFrame(
+        {
+            "disparity": [_apart(np.eye(len(encoder.classes_))[one], numbers) for one in decided],
+            "accuracy": [float((one == labels)[scored].mean()) for one in decided],
+        }
+    )
+    return found.sort_values("disparity").cummax().drop_duplicates("accuracy").to_dict("records")
 
 
 def estimated_front(encoder: PosteriorEncoder, X: Any, s: Any, groups: GroupEncoder) -> list[dict[str, float]]:

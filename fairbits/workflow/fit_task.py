@@ -30,7 +30,15 @@ from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import NotCertifiedError, Promise, released_class
 from fairbits.settings import check_settings
 from fairbits.tables.task import MERGE, Task
-from fairbits.workflow.comparisons import OWN, Scored, alternatives, estimated_front, is_borderline, smallest_useful
+from fairbits.workflow.comparisons import (
+    OWN,
+    Scored,
+    alternatives,
+    decision_front,
+    estimated_front,
+    is_borderline,
+    smallest_useful,
+)
 from fairbits.workflow.decision_checks import audit_in_words
 from fairbits.workflow.option_words import worded
 from fairbits.workflow.rival_models import rival_models
@@ -114,7 +122,7 @@ class Fit(Chosen):
     asked: dict[str, Any]  # the options
     audit: Audit
     alternatives: list[Scored]
-    front: list[dict[str, float]]  # an estimate of what any representation can reach
+    front: list[dict[str, float]]  # an estimate of what any decision, or any representation, can reach
     rows: dict[str, int]  # of every part of the table
     test: np.ndarray  # numbers of the rows that were not used in training or certifying
     concerns: list[str]
@@ -226,8 +234,11 @@ def fit_task(
             prove = partial(_bounds, task, chosen, held)
             scored = alternatives(chosen, references, found, (X, y, s), prove, rivals)
         with step("front"):
-            unseen, _, s = task.part(np.concatenate([held, test]))  # by the encoder
-            front = estimated_front(encoder, unseen, s, chosen.model[-1].group_encoder_)
+            unseen, groups = task.part(np.concatenate([held, test])), chosen.model[-1].group_encoder_  # by the encoder
+            if options.promise == "class":
+                front = decision_front(encoder, unseen, groups, np.arange(len(unseen[1])) >= len(held))
+            else:
+                front = estimated_front(encoder, unseen[0], unseen[2], groups)
     # The audit judges collapsed codes and vanished classes by rows that the training has not seen; that the groups are
     # small has been said of the calibration rows.
     concerns = [w.message for w in caught if not issubclass(w.category, (CollapsedCodeWarning, VanishedClassWarning))]

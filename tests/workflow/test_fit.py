@@ -137,6 +137,21 @@ def test_the_front_rises_with_the_disparity(certified):
     assert front.disparity[0] < 1e-6
 
 
+def test_no_decision_is_above_the_front_by_more_than_noise(task):
+    """It has been: it was that of codes, on few cells, which are chosen by information."""
+    fit = fit_task(task, FitOptions(max_disparity=0.9, promise="class"), path=LIMITS)
+    front = pd.DataFrame(fit.front)
+    assert front.disparity.is_monotonic_increasing
+    assert front.accuracy.is_monotonic_increasing
+    for model in fit.alternatives:
+        accuracy = model.scores["accuracy"]
+        best = np.interp(model.scores["disparity"], front.disparity, front.accuracy)
+        noise = np.sqrt(accuracy * (1 - accuracy) / len(fit.test))
+        assert accuracy < best + 2 * noise, model.name
+    plain = next(model for model in fit.alternatives if model.name == "unprotected")
+    assert front.accuracy.iloc[-1] >= plain.scores["accuracy"]  # one of the rules, on the same rows
+
+
 def test_what_was_tested_ends_with_the_first_failure_and_the_kept_model_passed(certified):
     fit, _, _ = certified
     passed = {tested["limit"]: tested["loss"] for tested in fit.tested if tested["passed"]}
