@@ -24,8 +24,8 @@ from fairbits.commands.watch import watch
 app = typer.Typer(
     name="fairbits",
     cls=Commands,
-    epilog="Exit codes: 0 success, 1 bad input, 2 wrong usage, 3 not certified, 4 certificate contradicted, 70 bug in "
-    "fairbits, 130 interrupted.",
+    epilog="Exit codes: 0 success, 1 bad input, 2 wrong usage, 3 not certified, 4 certificate contradicted, "
+    "5 certified but not useful, 70 bug in fairbits, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

@@ -44,7 +44,14 @@ def test_help_names_the_commands_and_the_exit_codes(fairbits):
     ended = fairbits("--help")
     text = " ".join(ended.out.split())
     assert ended.code == 0
-    for word in (*COMMANDS, "Exit codes", "3 not certified", "--install-completion", "--show-completion"):
+    for word in (
+        *COMMANDS,
+        "Exit codes",
+        "3 not certified",
+        "5 certified but not useful",
+        "--install-completion",
+        "--show-completion",
+    ):
         assert word in text
 
 

@@ -10,6 +10,7 @@ import pytest
 from people import population
 
 from fairbits.commands import main
+from fairbits.errors import InputError
 from fairbits.workflow import fit_task
 
 NAMED = ["--label", "paid", "--sensitive", "race"]
@@ -127,6 +128,15 @@ def test_ratios_are_to_the_reference(pooled):
     assert ratio["shown"] == pytest.approx(min(rates[name] / rates["A"] for name in ("B", "(other)")))
     card = (pooled / "m" / "model_card.md").read_text()
     assert "The smallest ratio to the rate of A is" in card
+
+
+def test_one_column_is_not_called_columns(table, fairbits, monkeypatch):
+    def stop(*_, **__):
+        raise InputError("Stopped.")
+
+    monkeypatch.setattr(fit_task, "fit_task", stop)
+    asked = ["--drop", "id,height,job,day,sex", "--max-disparity", "0.9", "-o", "m"]
+    assert "rows, 1 column to predict paid from." in fairbits("fit", table, *NAMED, *asked).out
 
 
 def test_a_reference_that_is_no_group_is_told_before_the_training(table, fairbits, monkeypatch):
