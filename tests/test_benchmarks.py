@@ -15,7 +15,7 @@ from benchmarks.outcomes import Job, outcomes, quietly
 from fairbits.datasets import load_adult, load_bank, load_compas
 
 NAMES = [module.name for module in pkgutil.iter_modules(benchmarks.__path__) if module.name != "__main__"]
-PUBLISHED = ["codes", "coverage", "panel", "plans"]  # tests/lab/test_harness.py has the others
+PUBLISHED = ["borderline", "codes", "coverage", "panel", "plans"]  # tests/lab/test_harness.py has the others
 LOADERS = {"adult": load_adult, "bank": load_bank, "compas": load_compas}
 ROWS = 400
 
@@ -58,6 +58,7 @@ def every_case(module):
 
 
 SMALLEST = {
+    "borderline": lambda m: m.run(first(m, table="Adult, 1,000 rows")),
     "code_time": lambda m: m.run(Job(rows=400)),
     "codes": lambda m: m.path(first(m, dataset="compas", method="binary-mi")),
     "codes, exact": lambda m: m.path(first(m, dataset="compas", method="exact")),

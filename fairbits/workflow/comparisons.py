@@ -27,6 +27,7 @@ from fairbits.metrics.gaps import mcnemar_p_value
 OWN = "fairbits"  # the name of every model of the path
 FRONT = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)  # limits at which the optimum is estimated
 FRONT_ROWS, FRONT_GROUPS, FRONT_CELLS = 20_000, 4, 256
+CHANCES = 201  # at which a shock is looked at
 USELESS = 0.05  # p-value above which a model is not better than the constant class
 COARSE: dict[str, Any] = {"bins": 16, "starts": 1}  # of the optimum: a few seconds instead of a minute
 
@@ -105,21 +106,27 @@ def better_than_constant(y: np.ndarray, predicted: np.ndarray, constant: Any) ->
     return mcnemar_p_value(y, predicted, np.full(len(y), constant))
 
 
-def is_borderline(claims: list[tuple[float, float, float]], confidence: float, p_value: float | None) -> bool:
-    """Return whether other rows of this number may well end in another verdict: in more than one of ten cases, roughly.
+def verdict_changes(
+    bounds: np.ndarray, estimates: np.ndarray, limits: Sequence[float], confidence: float, p_values: np.ndarray
+) -> dict[str, float]:
+    """Estimate how probable each verdict is on other rows of this number, from all models that may pass.
 
-    Claims are (bound, estimate, limit) of the first model that was tested: if it fails, nothing is certified. The
-    p-value is that of "not useful", if that mattered.
+    Bounds and estimates are (models, claims) in the order of the tests, the p-values (models,) are those of "not
+    useful". All estimates rise and fall together, by one standard error of each and not below 0; so do all p-values.
+    Which models pass is then up to the first failure, and it takes one useful model among them.
 
-    >>> is_borderline([(0.05, 0.01, 0.2)], 0.95, 1e-6), is_borderline([(0.18, 0.1, 0.2)], 0.95, 1e-6)
-    (False, True)
-    >>> is_borderline([(0.05, 0.01, 0.2)], 0.95, 0.03), is_borderline([(0.5, 0.4, 0.2)], 0.95, None)
-    (True, False)
+    >>> bounds, estimates, p_values = np.array([[0.1], [0.18]]), np.array([[0.02], [0.1]]), np.array([0.4, 1e-6])
+    >>> {name: round(share, 2) for name, share in verdict_changes(bounds, estimates, [0.2], 0.95, p_values).items()}
+    {'not certified': 0.02, 'certified': 0.69, 'certified but not useful': 0.29}
     """
-    near = norm.isf(0.1) * np.sqrt(2)  # standard errors, between two samples
-    width = norm.isf(1 - confidence)  # of a bound, in standard errors
-    unsure = any(abs(bound - limit) < near * (bound - estimate) / width for bound, estimate, limit in claims)
-    return bool(unsure or (p_value is not None and abs(norm.isf(p_value) - norm.isf(USELESS)) < near))
+    shocks = norm.ppf((np.arange(CHANCES) + 0.5) / CHANCES)
+    width, score = bounds - estimates, norm.isf(np.clip(p_values, 1e-12, 1 - 1e-12))
+    error = width / norm.isf(1 - confidence)  # the slack is that of a bound at this confidence
+    shown = np.maximum(estimates + shocks[:, None, None] * error, 0)  # (shocks, models, claims)
+    passed = np.logical_and.accumulate((shown + width <= limits).all(2), 1)
+    best = np.where(passed, score, -np.inf).max(1)
+    useful, some = float(norm.cdf(best - norm.isf(USELESS)).mean()), float(passed[:, 0].mean())
+    return {"not certified": 1 - some, "certified": useful, "certified but not useful": some - useful}
 
 
 def smallest_useful(bounds: list[float], useful: list[bool]) -> float | None:
