@@ -25,8 +25,8 @@ HEAD = f"""\
 # Borderline verdicts
 
 `python -m benchmarks.borderline`. The fits of [results/unseen](../unseen/table.md): seeds shuffle the rows, which
-splits them anew. A verdict is borderline if the chance of another one is estimated above {UNSURE:g}. "Before" is the
-rule until 0.2, which looked at the first model alone, in the same fits. "Settled": the verdict is the most frequent one
+splits them anew. A verdict is borderline if the chance of another one is estimated above {UNSURE:g}. "Before" is an
+earlier rule, which looked at the first model alone, in the same fits. "Settled": the verdict is the most frequent one
 of the table, or called borderline now."""
 
 
