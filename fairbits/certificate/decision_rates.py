@@ -68,13 +68,28 @@ def group_rates(
     """
     selected = _chosen(decision, positive, "decision", y)
     label = None if y is None else _chosen(y, positive, "y", decision)
+    return rates_of(
+        selected, sensitive_features, label, None if label is None else selected == label, reference, confidence
+    )
+
+
+def rates_of(
+    selected: np.ndarray,
+    sensitive_features: Any,
+    label: np.ndarray | None,
+    correct: np.ndarray | None,
+    reference: Any,
+    confidence: float,
+) -> pd.DataFrame:
+    """Return the rates of `group_rates`, of who is selected, has the favourable label, and is decided on correctly."""
     columns = sensitive_columns(sensitive_features, n_rows=len(selected))
     found, everyone = [], np.ones(len(selected), dtype=bool)
     kinds = {"selected": (everyone, selected)}  # among whom, and what happened
     if label is not None:
         kinds["base"] = everyone, label
         kinds |= {"true_positive": (label, selected), "false_positive": (~label, selected)}
-        kinds["accuracy"] = everyone, selected == label
+    if correct is not None:
+        kinds["accuracy"] = everyone, correct
     for names in (names for n in sorted({1, min(2, len(columns)), len(columns)}) for names in combinations(columns, n)):
         own_columns = {name: columns[name] for name in names}
         encoder = GroupEncoder(min_group_size=1).fit(own_columns, n_rows=len(selected))

@@ -25,7 +25,7 @@ app = typer.Typer(
     name="fairbits",
     cls=Commands,
     epilog="Exit codes: 0 success, 1 bad input, 2 wrong usage, 3 not certified, 4 certificate contradicted, "
-    "5 certified but no better than one decision for everybody, 70 bug in fairbits, 130 interrupted.",
+    "5 certified but not useful, 70 bug in fairbits, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

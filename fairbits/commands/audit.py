@@ -60,7 +60,7 @@ def audit(
             from fairbits.workflow.decision_checks import audit_table
 
             options |= {"columns": terminal.names(columns), "drop": terminal.names(drop), "crossed": crossed}
-            (audits, notes), rates = audit_table(table, protected, **options), None
+            audits, notes, rates = audit_table(table, protected, **options)
         else:
             from fairbits.workflow.table_checks import audit_model
 

@@ -151,7 +151,8 @@ def fit(
     options = FitOptions(**asked, **settings)
     torch.set_num_threads(1)  # on a busy machine threads wait for each other
     console = Console(stderr=as_json, highlight=False, markup=False)
-    console.print(f"{len(task.y):,} rows, {task.X.shape[1]} columns to predict {task.label} from.")
+    several = "s" * (task.X.shape[1] > 1)
+    console.print(f"{len(task.y):,} rows, {task.X.shape[1]} column{several} to predict {task.label} from.")
     for note in task.notes:  # before the training, which takes a while: some of them ask
         console.print(f"- {note}")
     with terminal.advancing() as show:

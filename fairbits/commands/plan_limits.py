@@ -21,6 +21,7 @@ def plan(
     crossed: terminal.Crossed = False,
     merge_small: terminal.MergeSmall = None,
     calibration_share: terminal.CalibrationShare = 0.24,
+    seed: terminal.Seed = 0,
     confidence: terminal.Confidence = 0.95,
     separator: terminal.Separator = None,
     encoding: terminal.Encoding = None,
@@ -32,7 +33,7 @@ def plan(
 
     read: dict[str, Any] = {"separator": separator, "encoding": encoding}
     columns: dict[str, Any] = {"drop": terminal.names(drop), "person": terminal.names(person), "n_bins": bins}
-    columns |= {"crossed": crossed, "merge_small": merge_small, "calibration_share": calibration_share}
+    columns |= {"crossed": crossed, "merge_small": merge_small, "calibration_share": calibration_share, "seed": seed}
     with terminal.waiting("counting the groups"):
         found = planned(read_task(table, label, terminal.names(sensitive), read, columns), confidence)
     print(json.dumps(found) if as_json else plan_words(found))

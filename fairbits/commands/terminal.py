@@ -95,6 +95,7 @@ CalibrationShare = Annotated[float, Option(help="Share of the rows that certify;
 Reference = Annotated[
     str | None, Option(help="Group to whose rate those of others are compared.", show_default="any two groups")
 ]
+Seed = Annotated[int, Option(min=0, max=2**31 - 1, help="Of the split; pass the same to fairbits fit.")]
 Confidence = Annotated[float, Option(min=0.5, max=0.9999, help="Confidence level.")]
 Levels = Annotated[str | None, Option(help="The decision column has scores, released in levels cut here.")]
 Separator = Annotated[str | None, Option(help="CSV delimiter.", show_default="detected")]

@@ -72,12 +72,12 @@ def _numbers(record: Record) -> tuple[tuple[str, str, str], ...]:
         answer = "" if not limits else "yes, " if record.get("certified") else "no, "
         what = texts[name].format(**words, limit=asked.get("max_disparity"))
         found.append((ask["limit"], f"{answer}≤ {bound}", what))
-    others = {
-        model["name"]: model["scores"]["accuracy"] for model in record.get("alternatives") or [] if model["name"] != OWN
-    }
+    models = {model["name"]: model for model in record.get("alternatives") or [] if model["name"] != OWN}
+    others = {name: model["scores"]["accuracy"] for name, model in models.items()}
     if own in task and others:
         within = (audit.get("intervals") or {}).get(own)
         words = {"plain": others["unprotected"], "constant": others["constant"]}
+        words["plain_name"] = wording.model_name(models["unprotected"])
         words["interval"] = interval(*within) if within else "no interval"
         found.append((ask["price"], f"{task[own]:.3f}", texts["accuracy"].format(**words)))
     if decision and decision["ratios"]:
@@ -124,11 +124,18 @@ def frontier(record: Record) -> Section:
     words = texts["words"].format(models=len(points), **chosen)
     chart = Chart("frontier-chart", texts["title"], words, spec, numbers, (*keys, *[FRONT_KEY] * bool(best)))
     said = {"what": texts["what"][kind(record)], "how": texts["how"]["proved" if quantity else "measured"]}
-    explained = (texts["marks"].format(**said), *[texts["front"]] * bool(best))
+    of = "class" if kind(record) == "class" else "code"
+    explained = (texts["marks"].format(**said), *[texts["front"][of]] * bool(best))
     choice = (texts["choice_class" if kind(record) == "class" else "choice"],) if record.get("tested") else ()
-    estimate = texts["estimate"].format(others="" if kind(record) == "class" else texts["others"])
+    estimate = texts["estimate"][of].format(others=texts["others"])
     compared = [TEXTS["rivals"]["notes"]] * any(point["method"] in TEXTS["rivals"]["names"] for point in points)
-    notes = (*choice, texts["precision"].format(**in_percent(record["audit"])), estimate, *compared)
+    notes = (
+        *choice,
+        texts["precision"].format(**in_percent(record["audit"])),
+        estimate,
+        texts["unprotected"],
+        *compared,
+    )
     price = [wording.price(record)] if record.get("task") else []
     return section("frontier", text=(*price, *explained), charts=(chart,), notes=notes)
 
@@ -144,7 +151,7 @@ def _points(record: Record) -> tuple[str, list[dict[str, Any]]]:
         proof = tested[place] if own and of else model.get("proved") or {}
         within = (model.get("intervals") or {}).get(f"{one_draw}accuracy")
         mark = ("passed" if not of or proof["passed"] else "failed") if own else model["name"]
-        name = TEXTS["frontier"]["outcome"][mark] if own and of else known_as(model["name"])
+        name = TEXTS["frontier"]["outcome"][mark] if own and of else wording.model_name(model)
         found.append(
             {
                 "method": model["name"],

@@ -57,6 +57,11 @@ def known_as(name: str) -> str:
     return TEXTS["names"].get(name, name)
 
 
+def model_name(model: dict[str, Any]) -> str:
+    """Return what readers call one of the alternatives; its learners are part of that."""
+    return known_as(", ".join([model["name"], *(model.get("learners") or [])]))
+
+
 def _release(record: Record) -> dict[str, Any]:
     certificate = record.get("certificate") or record["audit"].get("certificate") or {}
     return certificate.get("release") or {}
@@ -131,13 +136,16 @@ def verdict(record: Record) -> str:
 def price(record: Record) -> str:
     """Say what the protection costs on the test rows."""
     audit, task, texts, of = record["audit"], record["audit"]["task"], TEXTS["price"], own_scores(record)
-    others = {model["name"]: model["scores"] for model in record["alternatives"]}
+    models = {model["name"]: model for model in record["alternatives"]}
+    others = {name: model["scores"] for name, model in models.items()}
+    unprotected = model_name(models["unprotected"])
     words = {
         "label": record["task"]["label"],
         "release": TEXTS["release"][kind(record)],
         "accuracy": with_interval(audit, task, f"{of}accuracy", f"{percent(audit['confidence'])} interval "),
         "auc": with_interval(audit, task, f"{of}auc"),
         "plain": others["unprotected"],
+        "plain_name": unprotected[:1].upper() + unprotected[1:],
     }
     useless = record.get("verdict") == "certified but not useful"
     idle = texts["useless" if useless else "constant"].format(**others["constant"])
@@ -154,7 +162,7 @@ def rivals(record: Record) -> list[str]:
     rows = [tuple(texts["head"])]
     for model in record["alternatives"]:
         if model.get("chosen") or model["name"] in texts["names"]:
-            name, proved = known_as(model["name"]), model.get("proved") or {}
+            name, proved = model_name(model), model.get("proved") or {}
             name, proved = ("this model", own) if model.get("chosen") else (name, proved)
             scores = (f"{model['scores'][score]:.3f}" for score in ("accuracy", "disparity"))
             bound = at_most(proved["class_total_variation"]) if proved else "-"
@@ -252,9 +260,9 @@ def group_name(rate: dict[str, Any], group: str) -> str:
 
 
 def rate_table(decision: dict[str, Any], digits: int = 3, between: str = " to ") -> Table:
-    """Return the rates of every group, with exact intervals; those of labels and errors if they are known."""
+    """Return the rates of the groups, with exact intervals; those of labels and errors if they are known."""
     texts, rows = TEXTS["rates"], []
-    titles = {name: title for name, title in texts["head"].items() if name in decision["rates"][0]}
+    titles = {name: title for name, title in texts["head"].items() if name in next(iter(decision["rates"]), {})}
     several = len({rate["column"] for rate in decision["rates"]}) > 1
     for rate in decision["rates"]:
         group = f"{rate['column']}: " * several + group_name(rate, rate["group"])
@@ -267,11 +275,19 @@ def rate_table(decision: dict[str, Any], digits: int = 3, between: str = " to ")
         rows.append(tuple(cells.values()))
     known = in_percent(decision)
     notes = tuple(note.format(**known) for note in texts["notes"]) if "base" in titles else ()
-    return Table("rates", texts["table"].format(**known), tuple(titles.values()), tuple(rows), notes)
+    return Table("rates", texts["table"].format(**known), tuple(titles.values()), tuple(rows), notes + hidden(decision))
+
+
+def hidden(decision: dict[str, Any]) -> tuple[str, ...]:
+    """Name the groups that are too small to show their rates."""
+    names = "; ".join(f"{group['column']}: {group_name(group, group['group'])}" for group in decision.get("hidden", ()))
+    return (TEXTS["rates"]["hidden"].format(groups=names),) if names else ()
 
 
 def rate_lines(decision: dict[str, Any]) -> list[str]:
     """Return the rates as lines of text, with the intervals of the selection rate alone."""
+    if not decision["rates"]:
+        return [*hidden(decision)]
     table, texts = rate_table(decision, 2, "-"), TEXTS["rates"]
     shown = table.head.index(texts["head"]["selected"])
     short = {texts["head"][name]: title for name, title in texts["short"].items()}
@@ -283,7 +299,8 @@ def rate_lines(decision: dict[str, Any]) -> list[str]:
             lines.append([column, *[""] * (len(cells) - 1)])
         bare = [cell if place == shown else cell.partition(" (")[0] for place, cell in enumerate(cells)]
         lines.append([f"  {group_name(rate, rate['group'])}", *bare[1:]])
-    return [f"{table.title}:", *(f"  {line}".rstrip() for line in aligned([tuple(line) for line in lines]))]
+    shown_lines = (f"  {line}".rstrip() for line in aligned([tuple(line) for line in lines]))
+    return [f"{table.title}:", *shown_lines, *hidden(decision)]
 
 
 def worse_off(record: Record) -> list[str]:

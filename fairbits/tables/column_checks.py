@@ -151,7 +151,7 @@ def _twin_note(twins: list[str], what: str, *, is_label: bool) -> str:
     leave = f"pass --drop {','.join(twins)}"
     if is_label:
         return f"{each} {leave} if nobody knows {'them' if len(twins) > 1 else 'it'} before the label."
-    return f"{each} {leave}, unless the model may read the sensitive column."
+    return f"{each} {leave}; if the model may read the sensitive column, pass --encode-sensitive."
 
 
 def _is_twin(column: pd.Series, target: np.ndarray, n_classes: int) -> bool:

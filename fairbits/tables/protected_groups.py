@@ -1,10 +1,12 @@
 """Sensitive columns become groups: intervals of numbers, a group for what is missing, one for all that are rare."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import hypergeom
 
 from fairbits.encoding import GroupEncoder
 from fairbits.encoding.columns import absent, as_microseconds, as_numbers
@@ -15,6 +17,12 @@ from fairbits.errors import InputError
 MOST_NUMBERS = 10  # a sensitive column with more distinct numbers is cut into intervals
 FEWEST_NAMED = 10  # rows of a group whose name is written where it is not protected
 UNKNOWN, OTHER = "(missing)", "(other)"
+NEVER = (
+    1e-14  # chance of a split, of which there are 2**31: that of seeds that draw one with such a group is below 1e-4
+)
+MOST_UNSURE = (
+    10  # groups that some splits pool and others do not; with more, any two are taken to be as large as can be
+)
 
 
 def sensitive_groups(
@@ -98,6 +106,58 @@ def pool(s: pd.DataFrame, pooled: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
             names = dict.fromkeys([*map(text_of, values), OTHER])  # numbers stay in their order
             s[name] = pd.Categorical(np.where(rare, OTHER, _texts(s[name])), list(names), ordered=True)
     return s
+
+
+def most_favourable(
+    s: pd.DataFrame, people: np.ndarray | None, parts: Sequence[np.ndarray], least: int, wanted: int, *, crossed: bool
+) -> list[np.ndarray]:
+    """Return for every column, or for all `crossed`, the most people that its two smallest groups may have to certify.
+
+    They are of the most favourable split of these rows into `parts` as large as these. Groups are pooled as by
+    `pool_groups`, so the split also decides which groups there are. Intervals may all be of the same size.
+
+    >>> s, parts = pd.DataFrame({"race": ["A"] * 450 + ["B"] * 500 + ["C"] * 50}), np.split(np.arange(1000), [560, 800])
+    >>> most_favourable(s, None, parts, 17, 17, crossed=False)
+    [array([ 33, 158])]
+    """
+    found, units = [], np.arange(len(s)) if people is None else people
+    n, train, held = (len(np.unique(part)) for part in (units, units[parts[0]], units[parts[1]]))
+    for columns in [list(s.columns)] if crossed else [[name] for name in s.columns]:
+        own, best = s[columns], np.full(2, held // 2)
+        if not any(column.dtype.kind in "iufM" and column.nunique() > MOST_NUMBERS for _, column in own.items()):
+            cells = pd.factorize(_cells(as_groups(own, {})))[0]
+            sizes = pd.DataFrame({"cell": cells, "unit": units}).drop_duplicates().groupby("cell").size().to_numpy()
+            pairs = [*_smallest_two(sizes, n, train, held, least, wanted, by_row=people is None)]
+            best = min(pairs, key=lambda two: (1 / np.maximum(two, 0.5)).sum(), default=best)
+        found.append(best)
+    return found
+
+
+def _smallest_two(
+    sizes: np.ndarray, n: int, train: int, held: int, least: int, wanted: int, *, by_row: bool
+) -> Iterator[np.ndarray]:
+    """Yield what the two smallest groups have to certify at most, for every way in which a split may pool groups."""
+
+    def most(size: int, to_train: int) -> int:
+        return max(min(int(hypergeom.isf(NEVER, n, min(size, n), held)), size - to_train * by_row), 0)
+
+    def trained(size: int) -> tuple[int, int]:  # rows at least and at most; of people with several, nothing is known
+        ends = (int(end(NEVER, n, size, train)) for end in (hypergeom.ppf, hypergeom.isf))
+        return tuple(ends) if by_row else (0, len(sizes) * n)  # type: ignore[return-value]
+
+    ends = np.array([trained(size) for size in sizes.tolist()])
+    named, unsure = np.flatnonzero(ends[:, 0] >= wanted), np.flatnonzero((ends[:, 0] < wanted) & (ends[:, 1] >= wanted))
+    if len(unsure) > MOST_UNSURE:
+        yield np.full(2, held // 2)
+        return
+    for some in (part for k in range(len(unsure) + 1) for part in combinations(unsure, k)):
+        own = [most(sizes[i], wanted) for i in (*named, *some)]
+        rest = int(sizes.sum() - sizes[[*named, *some]].sum())
+        fewest, most_of_rest = trained(rest)
+        pooled, left_out = rest > 0 and most_of_rest >= least, fewest < least
+        for groups in [[*own, most(rest, least)]] * pooled + [own] * left_out:
+            if len(groups) > 1:
+                yield np.sort(groups)[:2]
 
 
 def _cells(s: pd.DataFrame) -> pd.MultiIndex:

@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding.recognition import split_people
+from fairbits.encoding.recognition import person_numbers, split_people
 from fairbits.errors import InputError
 from fairbits.tables.column_checks import questions, without_identifiers
-from fairbits.tables.protected_groups import group_sizes, listed_groups, pool_groups, protected, sensitive_groups
+from fairbits.tables.protected_groups import (
+    group_sizes,
+    listed_groups,
+    most_favourable,
+    pool_groups,
+    protected,
+    sensitive_groups,
+)
 from fairbits.tables.table_file import check_columns
 
 MOST_CLASSES = 20
@@ -44,6 +51,8 @@ class Task:
     parts: Parts  # the rows that train, that calibrate and that test
     person: pd.DataFrame | None = None  # what identifies a person, where people have several rows
     pooled: list[dict[str, Any]] = field(default_factory=list)
+    seed: int = 0  # of the split
+    favourable: list[np.ndarray] = field(default_factory=list)  # calibration people of two groups, in the best split
     table_hash: str = ""  # equal for tables of the same rows and columns, in any order of the rows
 
     def people(self, rows: np.ndarray) -> pd.DataFrame | None:
@@ -86,15 +95,19 @@ def make_task(
         few = f"The table has {len(table)} rows with a label {label!r}; at least {FEWEST_ROWS} are needed."
         raise InputError(few, remedy="A quarter of them certifies: fewer prove nothing. Use more rows.")
     parts = _parts(len(table), table[list(person)] if person else None, calibration_share, seed)
+    share = (1 - TEST_SHARE - calibration_share) / calibration_share
+    least = max(FEWEST_OF_A_GROUP, math.ceil(EXPECTED * share))
+    wanted, units = max(merge_small or 0, least), person_numbers(table[list(person)], len(table)) if person else None
+    favourable = most_favourable(table[list(sensitive)], units, parts, least, wanted, crossed=crossed)
     y, common, rare = _label(table[label], parts[0])
     table, parts = table[common].reset_index(drop=True), _places(common, parts)
     who = table[list(person)] if person else None
     s, _, cuts, cut = sensitive_groups(table[list(sensitive)], None, n_bins, parts[0])
-    share = (1 - TEST_SHARE - calibration_share) / calibration_share
-    least = max(FEWEST_OF_A_GROUP, math.ceil(EXPECTED * share))
-    s, known, pooled, small = pool_groups(s, parts[0], least, max(merge_small or 0, least), crossed=crossed)
+    s, known, pooled, small = pool_groups(s, parts[0], least, wanted, crossed=crossed)
     groups = "intersection" if crossed or len(sensitive) == 1 else "each"
     parts = _places(known, parts)
+    if units is not None:
+        _check_people(units[common][known], s, groups)
     every = group_sizes(s, groups)
     _check_both_in_groups(y[known], s, groups, label)
     if not whole.shape[1]:
@@ -115,7 +128,7 @@ def make_task(
         left_out.append(f"--drop {named} is not needed: a model reads sensitive columns only with --encode-sensitive.")
     notes = [f"{(~labelled).sum()} rows without a label were left out."] * (not labelled.all())
     notes += [*rare, *cut, *small, *protected(sensitive, crossed=crossed), *left_out, *asks]
-    return Task(X, y[known], s, label, groups, every, cuts, notes, parts, who, pooled)
+    return Task(X, y[known], s, label, groups, every, cuts, notes, parts, who, pooled, seed, favourable)
 
 
 def _check_names(
@@ -172,6 +185,16 @@ def _label(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, np.ndarray
     kept, rare = np.isin(labels, common), listed_groups(sizes.drop(common))
     note = f"{(~kept).sum()} rows of rare classes are left out, and the certificate is not about such people: {rare}."
     return labels[kept], kept, [note] * (not kept.all())
+
+
+def _check_people(people: np.ndarray, s: pd.DataFrame, groups: str) -> None:
+    """Raise if somebody has rows in two groups: such people can be neither split nor counted."""
+    for part in [s] if groups == "intersection" else [s[[name]] for name in s.columns]:
+        cells = part.astype(str).assign(person=people).drop_duplicates()
+        if torn := int((cells.groupby("person").size() > 1).sum()):
+            problem = f"{torn:,} people have rows" if torn > 1 else "A person has rows"
+            problem += f" in two groups of {', '.join(part.columns)}."
+            raise InputError(problem, remedy="Give all rows of a person the same group, or leave these people out.")
 
 
 def _check_both_in_groups(y: np.ndarray, s: pd.DataFrame, groups: str, label: str) -> None:

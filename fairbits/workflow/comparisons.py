@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 from scipy.stats import mannwhitneyu, norm
 from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeRegressor
 
 from fairbits.auditing.auditor import Audit
 from fairbits.auditing.probes import score_intervals
@@ -16,6 +17,7 @@ from fairbits.certificate.released_code import certified_decision, encode_rows, 
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators.base import method_path
 from fairbits.estimators.codes import code_information, held_out_scores
+from fairbits.estimators.decision_rule import scored_rules
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import released_class
@@ -24,7 +26,8 @@ from fairbits.metrics.gaps import mcnemar_p_value
 
 OWN = "fairbits"  # the name of every model of the path
 FRONT = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)  # limits at which the optimum is estimated
-FRONT_ROWS, FRONT_GROUPS = 20_000, 4
+FRONT_ROWS, FRONT_GROUPS, FRONT_CELLS = 20_000, 4, 256
+CHANCES = 201  # at which a shock is looked at
 USELESS = 0.05  # p-value above which a model is not better than the constant class
 COARSE: dict[str, Any] = {"bins": 16, "starts": 1}  # of the optimum: a few seconds instead of a minute
 
@@ -40,6 +43,7 @@ class Scored:
     chosen: bool = False
     useful: bool | None = None  # the class is more accurate than the constant one, or the code tells labels apart
     p_value: float | None = None  # of the test of that
+    learners: tuple[str, ...] = ()  # of the estimates that the model without protection is
     proved: dict[str, float] | None = None  # of a reference: bounds on its decisions, named as those of the path
 
 
@@ -79,7 +83,9 @@ def alternatives(
         apart = _apart(classes, groups) if decides else threshold_disparity(probabilities, groups)
         scores = held_out_scores(last, seen, y, groups) | {"disparity": apart}
         known = score_intervals(probabilities, labels, found.confidence)
-        scored.append(Scored(name, value, scores, known, proved=prove(reference) if decides else None))
+        learners = tuple(learner.name for learner in getattr(reference[0], "learners_", ()))
+        proof = prove(reference) if decides else None
+        scored.append(Scored(name, value, scores, known, learners=learners, proved=proof))
     return scored
 
 
@@ -100,21 +106,27 @@ def better_than_constant(y: np.ndarray, predicted: np.ndarray, constant: Any) ->
     return mcnemar_p_value(y, predicted, np.full(len(y), constant))
 
 
-def is_borderline(claims: list[tuple[float, float, float]], confidence: float, p_value: float | None) -> bool:
-    """Return whether other rows of this number may well end in another verdict: in more than one of ten cases, roughly.
+def verdict_changes(
+    bounds: np.ndarray, estimates: np.ndarray, limits: Sequence[float], confidence: float, p_values: np.ndarray
+) -> dict[str, float]:
+    """Estimate how probable each verdict is on other rows of this number, from all models that may pass.
 
-    Claims are (bound, estimate, limit) of the first model that was tested: if it fails, nothing is certified. The
-    p-value is that of "not useful", if that mattered.
+    Bounds and estimates are (models, claims) in the order of the tests, the p-values (models,) are those of "not
+    useful". All estimates rise and fall together, by one standard error of each and not below 0; so do all p-values.
+    Which models pass is then up to the first failure, and it takes one useful model among them.
 
-    >>> is_borderline([(0.05, 0.01, 0.2)], 0.95, 1e-6), is_borderline([(0.18, 0.1, 0.2)], 0.95, 1e-6)
-    (False, True)
-    >>> is_borderline([(0.05, 0.01, 0.2)], 0.95, 0.03), is_borderline([(0.5, 0.4, 0.2)], 0.95, None)
-    (True, False)
+    >>> bounds, estimates, p_values = np.array([[0.1], [0.18]]), np.array([[0.02], [0.1]]), np.array([0.4, 1e-6])
+    >>> {name: round(share, 2) for name, share in verdict_changes(bounds, estimates, [0.2], 0.95, p_values).items()}
+    {'not certified': 0.02, 'certified': 0.69, 'certified but not useful': 0.29}
     """
-    near = norm.isf(0.1) * np.sqrt(2)  # standard errors, between two samples
-    width = norm.isf(1 - confidence)  # of a bound, in standard errors
-    unsure = any(abs(bound - limit) < near * (bound - estimate) / width for bound, estimate, limit in claims)
-    return bool(unsure or (p_value is not None and abs(norm.isf(p_value) - norm.isf(USELESS)) < near))
+    shocks = norm.ppf((np.arange(CHANCES) + 0.5) / CHANCES)
+    width, score = bounds - estimates, norm.isf(np.clip(p_values, 1e-12, 1 - 1e-12))
+    error = width / norm.isf(1 - confidence)  # the slack is that of a bound at this confidence
+    shown = np.maximum(estimates + shocks[:, None, None] * error, 0)  # (shocks, models, claims)
+    passed = np.logical_and.accumulate((shown + width <= limits).all(2), 1)
+    best = np.where(passed, score, -np.inf).max(1)
+    useful, some = float(norm.cdf(best - norm.isf(USELESS)).mean()), float(passed[:, 0].mean())
+    return {"not certified": 1 - some, "certified": useful, "certified but not useful": some - useful}
 
 
 def smallest_useful(bounds: list[float], useful: list[bool]) -> float | None:
@@ -155,6 +167,38 @@ def threshold_disparity(probabilities: np.ndarray, groups: np.ndarray) -> float:
             below = np.stack([np.searchsorted(scores, thresholds, side="right") / len(scores) for scores in own])
             most = max(most, float(np.ptp(below, axis=0).max()))
     return most
+
+
+def decision_front(
+    encoder: PosteriorEncoder, rows: tuple[Any, np.ndarray, Any], groups: GroupEncoder, scored: np.ndarray
+) -> list[dict[str, float]]:
+    """Estimate the most accurate decision at each disparity, of all that look at x, from rows new to the encoder.
+
+    The linear programmes know these rows by their estimated p(y,s|x) alone. So the labels and groups, which say how
+    accurate each rule is on the `scored` rows and how far it differs on all of them, have not chosen it.
+    """
+    X, y, s = rows
+    x, sizes = encode_rows([("posterior", encoder)], X, s), [len(names) for names in groups.names_]
+    if encoder.features != "probabilities":
+        joint = [encoder.posterior(x, column=place) for place in range(len(sizes))]
+        x = np.concatenate(joint, 2).reshape(len(x), -1)
+    x = x.astype(np.float64)
+    cell = DecisionTreeRegressor(max_leaf_nodes=FRONT_CELLS, random_state=0).fit(x, x).apply(x)
+    _, cell, mass = np.unique(cell, return_inverse=True, return_counts=True)
+    centres = np.stack([np.bincount(cell, column) for column in x.T], 1) / mass[:, None]
+    own = np.eye(x.shape[1] + 1, x.shape[1]).reshape(-1, len(encoder.classes_), sum(sizes))
+    numbers, labels = groups.transform(s), np.searchsorted(encoder.classes_, y)
+    most = np.bincount(labels).argmax()
+    decided = [np.full(len(x), most)]
+    for scores in scored_rules(own, centres, mass / len(x), sizes, within_labels=False):
+        decided.append((x @ scores[:, :-1].T + scores[:, -1]).argmax(1))
+    found = pd.DataFrame(
+        {
+            "disparity": [_apart(np.eye(len(encoder.classes_))[one], numbers) for one in decided],
+            "accuracy": [float((one == labels)[scored].mean()) for one in decided],
+        }
+    )
+    return found.sort_values("disparity").cummax().drop_duplicates("accuracy").to_dict("records")
 
 
 def estimated_front(encoder: PosteriorEncoder, X: Any, s: Any, groups: GroupEncoder) -> list[dict[str, float]]:

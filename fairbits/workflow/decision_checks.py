@@ -12,9 +12,9 @@ import pandas as pd
 from scipy.stats import chi2_contingency
 
 from fairbits.auditing import Audit, audit
-from fairbits.certificate import Certificate, certify, group_rates
+from fairbits.certificate import Certificate, certify
 from fairbits.certificate.certificate_record import at_least, at_most, percent
-from fairbits.certificate.decision_rates import smallest_ratio
+from fairbits.certificate.decision_rates import rates_of, smallest_ratio
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, did_you_mean
 from fairbits.report.wording import rate_lines
@@ -28,7 +28,10 @@ FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
 
 @dataclass(frozen=True)
 class Ratio:
-    """The smallest ratio of two groups' selection rates, and a lower bound on it; who is selected least and most."""
+    """The smallest ratio of two groups' selection rates, and a lower bound on it; who is selected least and most.
+
+    The ratio is over all groups; these two, their rates and the p-value are of the groups that are shown.
+    """
 
     column: str
     shown: float
@@ -46,9 +49,11 @@ class CertifiedDecisions:
 
     decision: str
     positive: str | None
+    rows: int  # that the rates are from: one of each person
     certificate: Certificate
     rates: pd.DataFrame | None
     ratios: list[Ratio]
+    hidden: list[dict[str, str]]  # groups too small to show their rates
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,6 +69,9 @@ class CertifiedDecisions:
         lines.append(f"{proof.counting}.")
         for bound in proof.bounds:
             among = "" if bound.label is None else f", among people with label {bound.label}"
+            if absent := [group for group, rows in bound.rows.items() if not rows]:
+                lines.append(f"  {bound.column}{among}: nothing is proved, as no row is of {', '.join(absent)}")
+                continue
             lines.append(
                 f"  {bound.column}{among}: rates of two groups differ by at most {at_most(bound.total_variation, 4)} "
                 f"(these rows: {bound.estimated_total_variation:.4f}; {bound.theorem})"
@@ -89,29 +97,36 @@ def rates_and_ratios(
     selected: np.ndarray,
     s: pd.DataFrame,
     truth: np.ndarray | None,
+    correct: np.ndarray | None,
     confidence: float,
     reference: str | None = None,
-) -> tuple[pd.DataFrame, list[Ratio]]:
-    """Return the rates of groups and crossings, and of every column the smallest ratio of selection rates.
+) -> tuple[pd.DataFrame, list[Ratio], list[dict[str, str]]]:
+    """Return the rates of groups and crossings, of every column the smallest ratio of selection rates, who is hidden.
 
-    `selected` says who got the decision, `truth` whose label is the favourable one; rows are independent. Groups of
-    fewer than 10 rows are left out: they would show single people. Where a column has the `reference` group, the ratios
-    are to its rate.
+    `selected` says who got the decision, `truth` whose label is the favourable one, and `correct` whose class is the
+    label, of two or more; rows are independent. The rates of
+    groups of fewer than 10 rows are hidden, as they would show single people; ratios are over all groups. Where a
+    column has the `reference` group, the ratios are to its rate.
     """
-    rates = group_rates(selected, sensitive_features=s, y=truth, reference=reference, confidence=confidence)
-    rates = rates[rates.rows >= FEWEST_OF_A_GROUP].reset_index(drop=True)
-    columns = [own for own in rates.groupby("column", sort=False) if len(own[1]) > 1]
-    return rates, [_ratio(str(column), own, reference) for column, own in columns]
+    rates = rates_of(selected, s, truth, correct, reference, confidence)
+    large = rates.rows >= FEWEST_OF_A_GROUP
+    ratios = [
+        _ratio(str(column), own, own[large[own.index]], reference)
+        for column, own in rates.groupby("column", sort=False)
+        if large[own.index].sum() > 1
+    ]
+    return rates[large].reset_index(drop=True), ratios, rates[~large][["column", "group"]].to_dict("records")
 
 
-def _ratio(column: str, rates: pd.DataFrame, reference: str | None) -> Ratio:
-    to = reference if reference in set(rates.group) else None
+def _ratio(column: str, every: pd.DataFrame, rates: pd.DataFrame, reference: str | None) -> Ratio:
+    """Return the smallest ratio of every two groups; who is selected least and most, of those whose `rates` show."""
+    to = reference if reference in set(every.group) else None
     worst, best = rates.loc[rates.selected.idxmin()], rates.loc[rates.selected.idxmax()]
     selected = (rates.selected * rates.rows).round()
     counts = np.array([selected, rates.rows - selected])
     chance = float(chi2_contingency(counts).pvalue) if (counts.sum(1) > 0).all() else 1.0
     two = float(worst.selected), float(best.selected)
-    return Ratio(column, *smallest_ratio(rates, to), str(worst.group), str(best.group), two, chance, to)
+    return Ratio(column, *smallest_ratio(every, to), str(worst.group), str(best.group), two, chance, to)
 
 
 def class_rates(
@@ -127,9 +142,16 @@ def class_rates(
     hard = getattr(method, "is_hard", True)
     predicted = method.predict(X) if hard else method.classes_[method.sampled_proba(X).argmax(1)]
     selected, truth = (labels.astype(str) == positive for labels in (predicted, y))
-    rates, ratios = rates_and_ratios(selected, s, truth, confidence, reference)
-    shown = {"rates": plain_rates(rates), "ratios": [asdict(ratio) for ratio in ratios]}
-    return {"positive": positive, "confidence": confidence, "rows": len(y), **shown}
+    shown = rates_and_ratios(selected, s, truth, predicted == y, confidence, reference)
+    return rate_record(positive, confidence, len(y), *shown)
+
+
+def rate_record(
+    positive: str, confidence: float, n: int, rates: pd.DataFrame, ratios: list[Ratio], hidden: list[dict[str, str]]
+) -> dict[str, Any]:
+    """Return rates, ratios and who is hidden, ready for JSON."""
+    shown = {"rates": plain_rates(rates), "ratios": [asdict(ratio) for ratio in ratios], "hidden": hidden}
+    return {"positive": positive, "confidence": confidence, "rows": n, **shown}
 
 
 def check_reference(reference: str | None, s: pd.DataFrame) -> None:
@@ -178,18 +200,30 @@ def certify_decisions(
     certificates = [certify(values, sensitive_features=part, **asked) for part in parts]
     bounds = tuple(bound for certificate in certificates for bound in certificate.bounds)
     certificate = replace(certificates[0], bounds=bounds)
-    rates, ratios, wanted = None, list[Ratio](), positive
+    one = one_row_each(who, len(s))  # so that the rows are independent
+    rates, ratios, hidden, wanted = None, list[Ratio](), list[dict[str, str]](), positive
     if levels is None and (positive is not None or len(pd.unique(values)) == 2):
         wanted = positive if positive is not None else str(np.unique(values)[-1])
-        selected = values.astype(str) == wanted
-        if not selected.any():
-            raise InputError(f"No row has the decision {wanted!r}.", remedy="Pass one of its values as --positive.")
-        truth = None if y is None or wanted not in y.astype(str) else y.astype(str) == wanted
-        one = one_row_each(who, len(s))  # so that the rows are independent
-        truth = None if truth is None else truth[one]
-        rates, ratios = rates_and_ratios(selected[one], s.iloc[one], truth, confidence, reference)
-        notes += [] if who is None else ["Rates and ratios are of one row of each person, drawn at random."]
-    return CertifiedDecisions(decision, wanted, certificate, rates, ratios, [*read.notes, *notes])
+        labels = None if y is None else y[one]
+        (rates, ratios, hidden), said = _decision_rates(values[one], labels, s.iloc[one], wanted, confidence, reference)
+        notes += said if who is None else [*said, "Rates and ratios are of one row of each person, drawn at random."]
+    return CertifiedDecisions(decision, wanted, len(one), certificate, rates, ratios, hidden, [*read.notes, *notes])
+
+
+def _decision_rates(
+    values: np.ndarray, y: np.ndarray | None, s: pd.DataFrame, wanted: str, confidence: float, reference: str | None
+) -> tuple[tuple[pd.DataFrame, list[Ratio], list[dict[str, str]]], list[str]]:
+    """Return the rates of who got a decision, and a note if labels have other values and show no errors."""
+    texts, labels = values.astype(str), None if y is None else y.astype(str)
+    if wanted not in texts:
+        raise InputError(f"No row has the decision {wanted!r}.", remedy="Pass one of its values as --positive.")
+    notes, truth, correct = list[str](), None, None
+    if labels is not None and wanted in labels:
+        truth, correct = labels == wanted, labels == texts
+    elif labels is not None:
+        known = [", ".join(np.unique(part)[:5]) for part in (labels, texts)]
+        notes = [WORDS["audits"]["other_values"].format(labels=known[0], decisions=known[1])]
+    return rates_and_ratios(texts == wanted, s, truth, correct, confidence, reference), notes
 
 
 def plain_values(column: pd.Series) -> np.ndarray:
@@ -209,11 +243,11 @@ def audit_table(
     person: Sequence[str] = (),
     crossed: bool = False,
     **options: Any,
-) -> tuple[list[Audit], list[str]]:
+) -> tuple[list[Audit], list[str], dict[str, Any] | None]:
     """Audit what the columns of a table reveal about its sensitive ones: all but `label` and `drop`, or `columns`.
 
     `columns` are names or patterns such as bit*. Returns one audit for each sensitive column, or one for all `crossed`,
-    and notes.
+    notes and, of a single column with two values, its rates by group: it is taken for a decision.
     """
     table.check_columns([*sensitive, *([] if label is None else [label]), *drop])
     chosen = {pattern: fnmatch.filter(table.names, pattern) for pattern in columns or ["*"]}
@@ -222,7 +256,7 @@ def audit_table(
     taken = [name for name in table.names if name not in out and any(name in found for found in chosen.values())]
     if not taken:
         raise InputError("Nothing is left to audit: every column is sensitive, the label or dropped.")
-    read = table.read([*taken, *sensitive])
+    read = table.read([*taken, *sensitive, *([] if label is None else [label])])
     s, known, _, notes = sensitive_groups(read.frame[list(sensitive)], FEWEST_OF_A_GROUP)
     Z = read.frame.loc[known, taken].reset_index(drop=True)
     if len(Z) < FEWEST_ROWS:
@@ -236,9 +270,20 @@ def audit_table(
     Z, filled = _filled(Z)
     parts = [s] if crossed else [s[[name]] for name in s.columns]
     who = people_of(table, person, known)
-    found = [audit_in_words(Z, sensitive_features=part, person=who, **options)[0] for part in parts]
+    rates = None
+    decision = Z.iloc[:, 0] if Z.shape[1] == 1 and not hint else None  # a code has bits
+    if decision is not None and decision.nunique() == 2:
+        one, labels = one_row_each(who, len(Z)), read.frame[known][label] if label is not None else None
+        complete = one if labels is None else one[labels.notna().to_numpy()[one]]
+        values, y = plain_values(decision), None if labels is None else plain_values(labels)[complete]
+        wanted, confidence = str(np.unique(values)[-1]), options.get("confidence", 0.95)
+        shown, other = _decision_rates(values[complete], y, s.iloc[complete], wanted, confidence, None)
+        rates = rate_record(wanted, confidence, len(complete), *shown)
+        notes += other
+    released = Z if decision is None else decision
+    found = [audit_in_words(released, sensitive_features=part, person=who, **options)[0] for part in parts]
     asks = people_notes(table, person, [*sensitive, *drop, label])
-    return found, [audited, *read.notes, *notes, *said, *filled, *hint, *asks]
+    return found, [audited, *read.notes, *notes, *said, *filled, *hint, *asks], rates
 
 
 def audit_in_words(*what: Any, **options: Any) -> tuple[Audit, list[Warning]]:

@@ -60,7 +60,6 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
     ]
     positive = fit.asked["favourable"] or fit.asked["odds_label"] or str(method.classes_[-1])
     decision = class_rates(method, Z, y, s, positive, fit.asked["confidence"], fit.asked["reference"])
-    decision["rates"] = [rate for rate in decision["rates"] if rate["rows"] >= fewest_shown]
     if certified_decision(fit.released):
         bits = []  # nobody receives them
     # What recognises the table, or many of its rows, if they come back to certify the fit; it recognises no single row.

@@ -30,7 +30,15 @@ from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import NotCertifiedError, Promise, released_class
 from fairbits.settings import check_settings
 from fairbits.tables.task import MERGE, Task
-from fairbits.workflow.comparisons import OWN, Scored, alternatives, estimated_front, is_borderline, smallest_useful
+from fairbits.workflow.comparisons import (
+    OWN,
+    Scored,
+    alternatives,
+    decision_front,
+    estimated_front,
+    smallest_useful,
+    verdict_changes,
+)
 from fairbits.workflow.decision_checks import audit_in_words
 from fairbits.workflow.option_words import worded
 from fairbits.workflow.rival_models import rival_models
@@ -39,6 +47,7 @@ GAMMAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # to compare a fixed one with
 RANDOM_CODE = {"code_size": 12, "max_epochs": 40}  # unless the user says otherwise
 STEPS = ("training", "references", "audit", "front")
 OnStep = Callable[[int, int, str, float], None]  # (steps done, all steps, name of this one, share of it that is done)
+UNSURE = 0.2  # chance of another verdict from which this one is borderline; `benchmarks.borderline` counts
 KINDS = {"max_disparity": "total_variation", "max_odds_disparity": "odds_disparity"}  # the claim about a limit
 
 
@@ -114,7 +123,7 @@ class Fit(Chosen):
     asked: dict[str, Any]  # the options
     audit: Audit
     alternatives: list[Scored]
-    front: list[dict[str, float]]  # an estimate of what any representation can reach
+    front: list[dict[str, float]]  # an estimate of what any decision, or any representation, can reach
     rows: dict[str, int]  # of every part of the table
     test: np.ndarray  # numbers of the rows that were not used in training or certifying
     concerns: list[str]
@@ -137,18 +146,24 @@ class Fit(Chosen):
     @property
     def borderline(self) -> bool:
         """Whether another random split of the same rows may well end in another verdict."""
-        first = self.tested[0] if self.tested else {}
+        if not self.tested:
+            return False
         limits = {kind: self.asked[name] for name, kind in KINDS.items()} | {
             "information": self.asked["max_information"]
         }
-        claims = [
-            (first[f"{of}_{kind}"], first[f"shown_{of}_{kind}"], limit)
+        claims = {
+            f"{of}_{kind}": limit
             for kind, limit in limits.items()
             for of in ("code", "class")
-            if limit is not None and f"{of}_{kind}" in first
-        ]
-        p_value = next((one.p_value for one in self.alternatives if one.chosen), None) if self.certified else None
-        return bool(self.tested) and is_borderline(claims, self.asked["confidence"], p_value)
+            if limit is not None and f"{of}_{kind}" in self.tested[0]
+        }
+        bounds, shown = (
+            np.array([[row[how + claim] for claim in claims] for row in self.tested], dtype=float)
+            for how in ("", "shown_")
+        )
+        p_values = np.array([one.p_value for one in self.alternatives if one.name == OWN], dtype=float)
+        shares = verdict_changes(bounds, shown, [*claims.values()], self.asked["confidence"], p_values)
+        return 1 - shares[self.verdict] > UNSURE
 
     @property
     def useful_limit(self) -> float | None:
@@ -226,8 +241,11 @@ def fit_task(
             prove = partial(_bounds, task, chosen, held)
             scored = alternatives(chosen, references, found, (X, y, s), prove, rivals)
         with step("front"):
-            unseen, _, s = task.part(np.concatenate([held, test]))  # by the encoder
-            front = estimated_front(encoder, unseen, s, chosen.model[-1].group_encoder_)
+            unseen, groups = task.part(np.concatenate([held, test])), chosen.model[-1].group_encoder_  # by the encoder
+            if options.promise == "class":
+                front = decision_front(encoder, unseen, groups, np.arange(len(unseen[1])) >= len(held))
+            else:
+                front = estimated_front(encoder, unseen[0], unseen[2], groups)
     # The audit judges collapsed codes and vanished classes by rows that the training has not seen; that the groups are
     # small has been said of the calibration rows.
     concerns = [w.message for w in caught if not issubclass(w.category, (CollapsedCodeWarning, VanishedClassWarning))]

@@ -68,7 +68,7 @@ def release_kind(task: Task, of: str, code_size: int | None = None) -> str:
 
 
 def check_limits(task: Task, options: Any) -> None:
-    """Raise InputError if no model can be certified to the limits, whatever the calibration rows show of it."""
+    """Raise InputError if no model can be certified to the limits, whatever these calibration rows show of it."""
     for name in ("max_disparity", "max_odds_disparity", "max_information"):
         limit, most = getattr(options, name), math.inf if name == "max_information" else 1
         if limit is None or 0 < limit < most:
@@ -95,8 +95,8 @@ def check_limits(task: Task, options: Any) -> None:
         group, few = worst.smallest, worst.people[worst.smallest]
         among = "" if worst.label is None else f" with label {worst.label}"
         problem = (
-            f"cannot be proved: group {group!r} of {worst.column} has {few:,} calibration rows{among}, too few for a "
-            f"bound below {at_least(least)}, whatever they show."
+            f"cannot be proved: in this split (--seed {task.seed}), group {group!r} of {worst.column} has {few:,} "
+            f"calibration rows{among}, too few for a bound below {at_least(least)}, whatever they show."
         )
         rows = _rounded(len(task.y) * (equal / limit) ** (1 if name == "max_information" else 2))
         ways = [f"use about {rows:,} rows like these" if few else "use more rows of this group"]
@@ -111,12 +111,19 @@ def _crossed(task: Task) -> bool:
 
 
 def plan(task: Task, confidence: float = 0.95) -> dict[str, Any]:
-    """Return what the calibration rows of a task can prove about codes and decisions, ready for JSON."""
+    """Return what the calibration rows of a task can prove about codes and decisions, ready for JSON.
+
+    That is about this split; a limit is impossible only if it is in the most favourable split, too.
+    """
     train, held, test = task.parts
     found, delta, n = groups_of(task, held), 1 - confidence, len(task.y)
     worst, most = max(found, key=lambda groups: groups.slack), max(int(groups.rows.max()) for groups in found)
     kinds = {"codes": release_kind(task, "code"), "decisions": release_kind(task, "class")}
     least = {of: smallest_limit(worst.rows, delta, kind) for of, kind in kinds.items()}
+    any_split = {
+        of: min(least[of], max((smallest_limit(rows, delta, kind) for rows in task.favourable), default=0.0))
+        for of, kind in kinds.items()
+    }
     equal = {of: usual_limit(worst.rows, delta, kind) for of, kind in kinds.items()}
     rates = {f"{rate:.0%}": equal_limit(worst.rows, delta, kinds["decisions"], rate) for rate in (0.0, *SELECTED)}
     trained = {(groups.column, name): size for groups in groups_of(task, train) for name, size in groups.people.items()}
@@ -128,7 +135,7 @@ def plan(task: Task, confidence: float = 0.95) -> dict[str, Any]:
     ]
     limits = [
         {"limit": limit}
-        | {of: _verdict(limit, least[of], equal[of]) for of in kinds}
+        | {of: _verdict(limit, any_split[of], least[of], equal[of]) for of in kinds}
         | {f"{of}_rows": _rounded(n * (2 * equal[of] / limit) ** 2) for of in kinds}
         for limit in LIMITS
     ]
@@ -137,16 +144,19 @@ def plan(task: Task, confidence: float = 0.95) -> dict[str, Any]:
         "confidence": confidence,
         "smallest_group": {"column": worst.column, "group": worst.smallest, "calibration": int(worst.rows.min())},
         "groups": listed,
-        "codes": {"smallest": least["codes"], "equal": equal["codes"]},
-        "decisions": {"smallest": least["decisions"], "equal": rates},
+        "seed": task.seed,
+        "codes": {"smallest": least["codes"], "smallest_of_any_split": any_split["codes"], "equal": equal["codes"]},
+        "decisions": {"smallest": least["decisions"], "smallest_of_any_split": any_split["decisions"], "equal": rates},
         "limits": limits,
         "advice": _advice(task, worst, trained, equal["codes"]),
         "notes": task.notes,
     }
 
 
-def _verdict(limit: float, least: float, equal: float) -> str:
-    return "impossible" if limit < least else "borderline" if limit < 2 * equal else "fine"
+def _verdict(limit: float, any_split: float, least: float, equal: float) -> str:
+    if limit < least:
+        return "impossible" if limit < any_split else "not in this split"
+    return "borderline" if limit < 2 * equal else "fine"
 
 
 def _advice(task: Task, worst: Groups, trained: dict[tuple[str, str], int], codes: float) -> list[str]:
@@ -196,8 +206,9 @@ def plan_words(found: dict[str, Any]) -> str:
         confidence=percent(found["confidence"]),
         groups=groups.to_string(index=False),
         small=small,
-        codes=[at_most(codes["equal"]), at_least(codes["smallest"])],
-        decisions=[selected, at_least(decisions["smallest"], 4)],
+        seed=found["seed"],
+        codes=[at_most(codes["equal"]), at_least(codes["smallest"]), at_least(codes["smallest_of_any_split"])],
+        decisions=[selected, *(at_least(decisions[name], 4) for name in ("smallest", "smallest_of_any_split"))],
         limits=pd.DataFrame(limits).to_string(index=False),
         more="\n".join([*found["advice"], *found["notes"]]),
     )

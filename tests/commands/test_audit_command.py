@@ -33,6 +33,20 @@ def test_it_speaks_in_words_and_writes_the_record(place, fairbits):
     assert json.loads((place / "audit.json").read_text())["audits"][0]["rows"] == 400
 
 
+def test_a_column_of_decisions_is_called_so_and_has_rates(place, fairbits):
+    table = population(400, 3)
+    table.to_csv("t.csv", index=False)
+    asked = ["audit", "t.csv", "--sensitive", "sex", "--columns", "paid"]
+    said = fairbits(*asked).out
+    for words in ("Audit of the decision on 400 rows", "anyone who receives the decision", "Rates of 'yes' by group"):
+        assert words in said
+    assert "code" not in said.replace("postcode", "")
+    rates = json.loads(fairbits(*asked, "--json").out)["rates"]["rates"]
+    expected = (table.paid == "yes").groupby(table.sex).mean()
+    assert {rate["group"]: rate["selected"] for rate in rates} == pytest.approx(expected.to_dict())
+    assert json.loads(fairbits(*asked[:-1], "paid,job", "--json").out)["rates"] is None
+
+
 def test_bits_have_a_hint_to_the_model(place, fairbits):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.integers(2, size=(200, 3)), columns=["bit0", "bit1", "bit2"])

@@ -238,8 +238,54 @@ def test_a_crossing_of_one_person_is_not_shown_and_whole_numbers_stay_whole(deci
     shown = [rate["group"] for rate in record["rates"] if "sex" in rate["column"] and "race" in rate["column"]]
     assert len(shown) == 3
     assert min(rate["rows"] for rate in record["rates"]) >= 10
-    rates, ratios = rates_and_ratios(np.arange(35) % 2 == 0, pd.DataFrame({"sex": [*"F" * 30, *"M" * 5]}), None, 0.95)
-    assert (rates.group.tolist(), ratios) == (["F"], [])
+    sex = pd.DataFrame({"sex": [*"F" * 30, *"M" * 5]})
+    rates, ratios, hidden = rates_and_ratios(np.arange(35) % 2 == 0, sex, None, None, 0.95)
+    assert (rates.group.tolist(), ratios, hidden) == (["F"], [], [{"column": "sex", "group": "M"}])
+
+
+@pytest.mark.filterwarnings("ignore::fairbits.certificate.SmallGroupWarning")
+def test_a_ratio_is_over_groups_whose_rates_are_hidden_too(tmp_path, monkeypatch, fairbits):
+    monkeypatch.chdir(tmp_path)
+    race, selected = np.repeat(["a", "b", "c"], [500, 500, 9]), np.repeat([260, 250, 0], [500, 500, 9])
+    got = np.where(np.r_[np.arange(500), np.arange(500), np.arange(9)] < selected, "yes", "no")
+    pd.DataFrame({"race": race, "got": got}).to_csv("d.csv", index=False)
+    asked = ("certify", "d.csv", "--decision", "got", "--sensitive", "race")
+    (ratio,) = json.loads(fairbits(*asked, "--json").out)["ratios"]
+    assert (ratio["shown"], ratio["at_least"], ratio["worst"]) == (0, 0, "b")
+    said = fairbits(*asked).out
+    assert "the ratio of two groups' rates of 'yes' is at least 0.0000 (these rows: 0.0000)" in said
+    assert "ratios are over all groups. Hidden: race: c." in said
+    assert not re.search(r"^ +c ", said, re.MULTILINE)
+
+
+@pytest.mark.filterwarnings("ignore::fairbits.certificate.SmallGroupWarning")
+def test_a_group_without_rows_of_a_label_is_named(decisions, fairbits):
+    decisions["repaid"] = np.where(decisions.sex == "F", "yes", decisions.repaid)
+    decisions.to_csv("d.csv", index=False)
+    said = fairbits("certify", "d.csv", "--decision", "approved", "--sensitive", "sex", "--label", "repaid").out
+    assert "sex, among people with label no: nothing is proved, as no row is of F" in said
+    assert "1.0000" not in said
+    assert "sex, among people with label yes: rates of two groups differ by at most 0." in said
+
+
+def test_of_three_classes_the_accuracy_is_of_all(decisions, fairbits):
+    """A row of class b that gets c is wrong, though neither is the favourable class a."""
+    rng = np.random.default_rng(0)
+    decisions["repaid"], decisions["approved"] = rng.choice(["a", "b", "c"], (2, len(decisions)))
+    decisions.to_csv("d.csv", index=False)
+    asked = ("--decision", "approved", "--sensitive", "sex", "--label", "repaid", "--positive", "a", "--json")
+    rates = {rate["group"]: rate["accuracy"] for rate in json.loads(fairbits("certify", "d.csv", *asked).out)["rates"]}
+    expected = (decisions.approved == decisions.repaid).groupby(decisions.sex).mean()
+    assert rates == pytest.approx(expected.to_dict())
+
+
+def test_labels_with_other_values_than_the_decisions_are_said(decisions, fairbits):
+    decisions["repaid"] = (decisions.repaid == "yes").astype(int)
+    decisions.to_csv("d.csv", index=False)
+    for command in (["certify", "d.csv", "--decision", "approved"], ["audit", "d.csv", "--columns", "approved"]):
+        said = fairbits(*command, "--sensitive", "sex", "--label", "repaid").out
+        assert "The labels are 0, 1 and the decisions no, yes: base rates, error rates and accuracy need" in said
+        assert "TPR" not in said
 
 
 def test_people_and_levels_on_the_command_line(decisions, fairbits):

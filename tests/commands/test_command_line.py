@@ -48,7 +48,7 @@ def test_help_names_the_commands_and_the_exit_codes(fairbits):
         *COMMANDS,
         "Exit codes",
         "3 not certified",
-        "5 certified",
+        "5 certified but not useful",
         "--install-completion",
         "--show-completion",
     ):

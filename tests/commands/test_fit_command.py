@@ -180,7 +180,7 @@ def test_a_copy_of_the_sensitive_column_is_named(table, tmp_path, monkeypatch, c
     run(monkeypatch, table, *NAMED, "--gamma", 0.5, *BRIEF, "-o", tmp_path / "m")
     out = " ".join(capsys.readouterr().out.split())
     assert "column 'title=Mr' is one-to-one with the sensitive column 'sex'" in out
-    assert "Leave it out with --drop, unless the model is meant to read it." in out
+    assert "Leave it out with --drop; if the model is meant to read the groups, pass --encode-sensitive, too." in out
     for name in ("model_card.md", "report.html", "audit.json"):
         assert "from X" not in (tmp_path / "m" / name).read_text(encoding="utf-8")
 

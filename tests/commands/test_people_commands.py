@@ -9,6 +9,7 @@ from people import population
 
 from fairbits.encoding.recognition import split_people
 from fairbits.tables.task import make_task
+from fairbits.workflow import fit_task
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +88,18 @@ def test_no_person_is_in_two_parts(panel):
     assert len(held) == 2 * 120
     alone = split_people(50, 0.3, 0)
     assert sorted(np.concatenate(alone)) == list(range(50))
+
+
+def test_people_in_two_groups_are_refused_before_the_training(tmp_path, monkeypatch, fairbits):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(fit_task, "fit_task", lambda *_: pytest.fail("trained all the same"))
+    table = population(600, 0).assign(who=np.arange(600) // 2)
+    table["sex"] = table.groupby("who").sex.transform("first")
+    table.loc[[0, 2, 4], "sex"] = table.sex[[0, 2, 4]].map({"F": "M", "M": "F"})
+    table.to_csv("t.csv", index=False)
+    for command in (["plan"], ["fit", "-o", "m", "--max-disparity", "0.9"]):
+        ended = fairbits(
+            *command[:1], "t.csv", "--label", "paid", "--sensitive", "sex", "--person", "who", *command[1:]
+        )
+        assert ended.code == 1
+        assert "3 people have rows in two groups of sex. Give all rows of a person the same group" in ended.err

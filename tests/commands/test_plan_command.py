@@ -10,6 +10,7 @@ import pytest
 from people import population
 
 from fairbits.commands import main
+from fairbits.errors import InputError
 from fairbits.workflow import fit_task
 
 NAMED = ["--label", "paid", "--sensitive", "race"]
@@ -31,11 +32,17 @@ def table(tmp_path, monkeypatch):
 def test_a_plan_is_a_table_or_json(table, fairbits):
     ended = fairbits("plan", table, *NAMED)
     assert ended.code == 0
-    for words in ("448 rows to train, 192 to certify and 160 to test", "C of race decides", "impossible: no model can"):
+    for words in (
+        "448 rows to train, 192 to certify and 160 to test",
+        "C of race decides",
+        "impossible: no model can",
+        "in the split of --seed 0",
+    ):
         assert words in ended.out
     found = json.loads(fairbits("plan", table, *NAMED, "--json").out)
     assert [one["limit"] for one in found["limits"]] == [0.02, 0.05, 0.1, 0.2, 0.3, 0.5]
-    assert found["limits"][0]["decisions"] == "impossible"
+    assert found["limits"][0]["codes"] == "impossible"
+    assert json.loads(fairbits("plan", table, *NAMED, "--seed", "1", "--json").out)["groups"] != found["groups"]
     pooled = json.loads(fairbits("plan", table, *NAMED, "--merge-small", "100", "--json").out)
     assert {one["group"] for one in pooled["groups"]} == {"A", "B", "(other)"}
     assert pooled["codes"]["smallest"] < found["codes"]["smallest"]
@@ -50,7 +57,7 @@ def test_an_impossible_limit_is_refused_in_seconds(table, fairbits, monkeypatch)
         ended = fairbits("fit", table, *NAMED, "--seed", "0", "--max-disparity", "0.02", *asked, "-o", "m")
         assert time.process_time() - started < 3
         assert ended.code == 1
-        assert "--max-disparity 0.02 cannot be proved: group 'C' of race has" in ended.err
+        assert "--max-disparity 0.02 cannot be proved: in this split (--seed 0), group 'C' of race has" in ended.err
         for way in ("rows like these", "--merge-small", "--calibration-share"):
             assert way in ended.err
     ended = fairbits(
@@ -121,6 +128,15 @@ def test_ratios_are_to_the_reference(pooled):
     assert ratio["shown"] == pytest.approx(min(rates[name] / rates["A"] for name in ("B", "(other)")))
     card = (pooled / "m" / "model_card.md").read_text()
     assert "The smallest ratio to the rate of A is" in card
+
+
+def test_one_column_is_not_called_columns(table, fairbits, monkeypatch):
+    def stop(*_, **__):
+        raise InputError("Stopped.")
+
+    monkeypatch.setattr(fit_task, "fit_task", stop)
+    asked = ["--drop", "id,height,job,day,sex", "--max-disparity", "0.9", "-o", "m"]
+    assert "rows, 1 column to predict paid from." in fairbits("fit", table, *NAMED, *asked).out
 
 
 def test_a_reference_that_is_no_group_is_told_before_the_training(table, fairbits, monkeypatch):

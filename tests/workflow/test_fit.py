@@ -13,7 +13,7 @@ from fairbits.report.page import model_card
 from fairbits.report.wording import assumptions, at_least, at_most, summary, verdict
 from fairbits.tables.task import make_task
 from fairbits.workflow import fit_task as fitting
-from fairbits.workflow.comparisons import threshold_disparity
+from fairbits.workflow.comparisons import threshold_disparity, verdict_changes
 from fairbits.workflow.fit_records import fit_record
 from fairbits.workflow.fit_task import STEPS, FitOptions, fit_task
 
@@ -135,6 +135,38 @@ def test_the_front_rises_with_the_disparity(certified):
         assert front[name].is_monotonic_increasing
         assert front[name].between(0, 1).all()
     assert front.disparity[0] < 1e-6
+
+
+def test_no_decision_is_above_the_front_by_more_than_noise(task):
+    """It has been: it was that of codes, on few cells, which are chosen by information."""
+    fit = fit_task(task, FitOptions(max_disparity=0.9, promise="class"), path=LIMITS)
+    front = pd.DataFrame(fit.front)
+    assert front.disparity.is_monotonic_increasing
+    assert front.accuracy.is_monotonic_increasing
+    for model in fit.alternatives:
+        accuracy = model.scores["accuracy"]
+        best = np.interp(model.scores["disparity"], front.disparity, front.accuracy)
+        noise = np.sqrt(accuracy * (1 - accuracy) / len(fit.test))
+        assert accuracy < best + 2 * noise, model.name
+    plain = next(model for model in fit.alternatives if model.name == "unprotected")
+    assert front.accuracy.iloc[-1] >= plain.scores["accuracy"]  # one of the rules, on the same rows
+
+
+@pytest.mark.parametrize(
+    ("bounds", "shown", "p_values", "verdict", "sure"),
+    [
+        ([0.05, 0.08, 0.19], [0.01, 0.04, 0.15], [1e-9, 1e-9, 1e-9], "certified", True),  # safer ones are useful, too
+        ([0.05, 0.08, 0.19], [0.01, 0.04, 0.15], [0.5, 0.5, 1e-9], "certified", False),  # only the last one is
+        ([0.21, 0.25, 0.3], [0.005, 0.04, 0.1], [0.5, 0.5, 0.5], "not certified", True),  # the slack alone is too much
+        ([0.21, 0.25, 0.3], [0.1, 0.14, 0.2], [0.5, 0.5, 0.5], "not certified", False),
+        ([0.05, 0.08, 0.1], [0.01, 0.04, 0.06], [0.9, 0.9, 0.8], "certified but not useful", True),
+    ],
+)
+def test_a_verdict_is_borderline_by_all_models_that_may_pass(bounds, shown, p_values, verdict, sure):
+    columns = (np.array(values)[:, None] for values in (bounds, shown))
+    shares = verdict_changes(*columns, [0.2], 0.95, np.array(p_values))
+    assert sum(shares.values()) == pytest.approx(1)
+    assert (1 - shares[verdict] <= fitting.UNSURE) == sure
 
 
 def test_what_was_tested_ends_with_the_first_failure_and_the_kept_model_passed(certified):
@@ -276,7 +308,12 @@ def test_the_words_say_what_the_numbers_say(certified, task):
     assert low < fit.audit.task["accuracy"] < high
     assert f" (95% interval {at_least(low)} to {at_most(high)})" in text
     rows = {line.split("|")[1].strip(): line for line in card.splitlines() if line.startswith("| ")}
-    for name in ("this model", "boosted trees, no protection", "logistic regression", "always the majority class"):
+    for name in (
+        "this model",
+        "logistic regression, no protection",
+        "logistic regression",
+        "always the majority class",
+    ):
         assert rows[name].count(" to ") == 2, name  # AUC and accuracy
     for line in assumptions(record):
         assert f"- {line}" in card

@@ -69,7 +69,7 @@ def test_people_are_counted_once():
 def test_a_limit_is_refused_exactly_below_the_smallest_bound(task, promise, name, bound):
     least = bound(sizes(task))
     check_limits(task, options(promise, **{name: least + 1e-9}))
-    with pytest.raises(InputError, match=rf"cannot be proved: group 'C' of race has {sizes(task)[2]} calib") as caught:
+    with pytest.raises(InputError, match=rf"group 'C' of race has {sizes(task)[2]} calib") as caught:
         check_limits(task, options(promise, **{name: least - 1e-9}))
     assert "--merge-small" in caught.value.remedy
     assert "--each" not in caught.value.remedy
@@ -110,9 +110,28 @@ def test_verdicts_agree_with_the_check(task):
                 check_limits(task, options(promise, max_disparity=limit))
                 assert one[of] != "impossible"
             except InputError:
-                assert one[of] == "impossible"
+                assert one[of] in ("impossible", "not in this split")
     assert verdicts[0.02]["codes"] == "impossible"
     assert verdicts[0.5]["codes"] == "fine"
+
+
+@pytest.mark.parametrize("columns", [["race"], ["race", "age"], ["age"]])
+@pytest.mark.parametrize("person", [[], ["id"]])
+def test_what_is_impossible_is_impossible_in_every_split(columns, person):
+    """The split also decides which rare groups are pooled and where numbers are cut."""
+    rng, people = np.random.default_rng(0), N // 2
+    race = rng.choice(["A", "B", "C", "D", "E"], people, p=[0.84, 0.12, 0.02, 0.01, 0.01])
+    known = table(race=race.repeat(2), age=rng.integers(20, 70, people).repeat(2), id=np.arange(N) // 2)
+    known, kinds = known if person else known[::2].reset_index(drop=True), {"codes": "code", "decisions": "class"}
+    found = plan(make_task(known, "paid", columns, person=person))
+    assert found["codes"]["smallest_of_any_split"] > 0.03
+    for seed in range(12):
+        task = make_task(known, "paid", columns, person=person, seed=seed)
+        for of, promise in kinds.items():
+            with pytest.raises(InputError, match=rf"cannot be proved: in this split \(--seed {seed}\)"):
+                check_limits(task, options(promise, max_disparity=found[of]["smallest_of_any_split"] - 1e-9))
+            impossible = [one["limit"] for one in found["limits"] if one[of] == "impossible"]
+            assert all(limit < plan(task)[of]["smallest"] for limit in impossible)
 
 
 def test_the_advice_is_what_would_happen(task):
