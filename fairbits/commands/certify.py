@@ -47,7 +47,7 @@ def certify(
 
     Exit code 4: the rows contradict the certificate. Exit code 3: the rows were used in the fit and prove nothing.
     """
-    from fairbits.tables.table_file import TableFile
+    from fairbits.tables.table_folder import open_table
 
     read: dict[str, Any] = {"separator": separator, "encoding": encoding}
     if decision is not None:
@@ -60,7 +60,7 @@ def certify(
         asked: dict[str, Any] = {"label": label, "person": terminal.names(person), "positive": positive}
         asked |= {"confidence": confidence, "crossed": crossed, "reference": reference, "levels": terminal.cuts(levels)}
         with file_errors(model), terminal.waiting("certifying"):
-            made = certify_decisions(TableFile(model, **read), decision, terminal.names(sensitive), **asked)
+            made = certify_decisions(open_table(model, **read), decision, terminal.names(sensitive), **asked)
         print(json.dumps(made.to_dict(), default=str) if as_json else made)
         return
     if table is None:
@@ -68,13 +68,14 @@ def certify(
     if positive or levels or crossed or reference:
         raise InputError("--positive, --levels, --crossed and --reference are for --decision.")
     from fairbits.tables.fitted_model import open_model
-    from fairbits.workflow.table_checks import CONTRADICTED, NOT_FRESH, recertify
+    from fairbits.workflow.recertified import CONTRADICTED, NOT_FRESH
+    from fairbits.workflow.table_checks import recertify
 
     with file_errors(table):
         fitted = open_model(model)
         fitted.check_sensitive(terminal.names(sensitive))
         others = [open_model(Path(name)) for name in terminal.names(beside)]
-        rows = TableFile(table, **read)
+        rows = open_table(table, **read)
     known: dict[str, Any] = {"person": terminal.names(person), "beside": others, "label": label}
     with terminal.waiting("certifying"):
         found = recertify(fitted, rows, confidence=confidence, draws=draws, **known)

@@ -92,14 +92,16 @@ class Files:
     def __init__(self, model: Path, table: Path, output: Path, keep: Sequence[str] = (), **reading: str | None):
         import torch
 
-        from fairbits.tables.fitted_model import RowReader, open_model
-        from fairbits.tables.table_file import TableFile, check_output
+        from fairbits.tables.fitted_model import open_model
+        from fairbits.tables.row_reader import RowReader
+        from fairbits.tables.table_folder import open_table
+        from fairbits.tables.written_table import check_output
 
         if output.exists() and table.exists() and output.samefile(table):
             raise InputError(f"{output} is the table itself; name another file with -o.")
         check_output(output)
         torch.set_num_threads(1)  # on a busy machine threads wait for each other
-        self.model, self.table = open_model(model), TableFile(table, **reading)
+        self.model, self.table = open_model(model), open_table(table, **reading)
         self.reader, self.output, self.keep = RowReader(self.model, self.table), output, list(keep)
         self.counted = False  # whether the ledger knows these people by their identifiers
         self.table.check_columns(keep)
@@ -113,9 +115,10 @@ class Files:
     def encoded(self, doing: str, person: Sequence[str] = ()) -> Iterator[Any]:
         """Yield rows as the method takes them and the columns that identify people, and show how many are done."""
         with advancing() as show:
-            for X, people in self.reader.pieces(verbatim=person):
-                yield X, people if person else None
+            for piece in self.reader.pieces(verbatim=person):
+                yield piece.X, piece.more if person else None
                 show(self.reader.rows, None, f"{doing}: {self.reader.rows:,} rows")
+        self.reader.finish()
 
     def codes(self, **options: Any) -> tuple["np.ndarray", "Released | None"]:
         """Return the codes of the rows, entered in a ledger if they are random or the options ask for it."""
@@ -169,7 +172,7 @@ class Files:
 
     def write(self, made: "pd.DataFrame", released: "Released | None", safe_cells: bool = False) -> None:
         """Write what was made of the rows beside the columns to keep; codes that were drawn count as released."""
-        from fairbits.tables.table_file import write_table
+        from fairbits.tables.written_table import write_table
 
         try:
             write_table(self.output, self._beside_kept(made), safe_cells=safe_cells)

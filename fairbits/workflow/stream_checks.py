@@ -10,7 +10,7 @@ from fairbits.certificate import CertificateMonitor, TrainingRowsWarning
 from fairbits.certificate.certification import check_fresh
 from fairbits.errors import InputError
 from fairbits.tables.protected_groups import protected
-from fairbits.tables.table_file import TableFile
+from fairbits.tables.table_file import Table
 from fairbits.workflow.decision_checks import people_notes, people_of, plain_values
 from fairbits.workflow.option_words import WORDS
 
@@ -34,10 +34,11 @@ def promised_limit(model: Any) -> float:
 
 
 def add_codes(
-    monitor: CertificateMonitor, *, model: Any, table: TableFile, person: Sequence[str] = (), batch: str
+    monitor: CertificateMonitor, *, model: Any, table: Table, person: Sequence[str] = (), batch: str
 ) -> list[str]:
     """Add what a model releases about a table's rows, which must not have been used in its fit; return notes."""
-    from fairbits.workflow.table_checks import new_rows, released_rows  # loads torch
+    from fairbits.workflow.summed_checks import released_rows  # loads torch
+    from fairbits.workflow.table_checks import new_rows
 
     new = new_rows(model, table, person)
     with warnings.catch_warnings():
@@ -58,7 +59,7 @@ def add_codes(
 def add_decisions(
     monitor: CertificateMonitor,
     *,
-    table: TableFile,
+    table: Table,
     decision: str,
     sensitive: Sequence[str],
     crossed: bool = False,
