@@ -68,6 +68,11 @@ class DrawKey:
             raise InputError(f"Others may read {path}.", remedy=f"Run: chmod 600 {path}")
         return cls(bytes.fromhex(found[1]))
 
+    @property
+    def name(self) -> str:
+        """A text that tells keys apart and does not give them away."""
+        return hashlib.blake2b(b"name", key=self._secret, digest_size=8).hexdigest()
+
     def uniforms(self, model: str, people: Sequence[tuple[str, ...]], m: int) -> np.ndarray:
         """Return m uniforms in [0, 1) for each person, those of this model.  (n, m)
 

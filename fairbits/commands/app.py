@@ -12,6 +12,8 @@ from fairbits.commands.bench import bench
 from fairbits.commands.certify import certify
 from fairbits.commands.data import data
 from fairbits.commands.fit import fit
+from fairbits.commands.key import key
+from fairbits.commands.merge import merge
 from fairbits.commands.path import path
 from fairbits.commands.plan_limits import plan
 from fairbits.commands.predict import predict
@@ -31,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.callback()(options)
-for _command in (plan, fit, transform, predict, audit, certify, watch, report, path, reproduce, bench):
+for _command in (plan, fit, transform, predict, merge, key, audit, certify, watch, report, path, reproduce, bench):
     app.command()(_command)
 app.add_typer(data, name="data")
 main = partial(run, app)

@@ -24,6 +24,8 @@ KINDS: dict[str, tuple[str, Callable[[pd.Series], pd.Series], float]] = {  # wor
     "sensitive": ("numbers or dates such as 2026-01-31", partial(pd.to_numeric, errors="coerce"), 0.0),
 }
 LEAST_KNOWN = 0.5  # share of the rows of known groups; with fewer the column is probably another one
+Chosen = Callable[[int, int], np.ndarray]  # (first row, rows) -> which of them, (rows,) bool
+Pair = tuple[pd.DataFrame, pd.DataFrame]
 
 
 class KnownGroups(NamedTuple):
@@ -150,10 +152,11 @@ class RowReader:
     """Reads the columns a model needs from a table; `notes` lists what was unusual, once all is read.
 
     With `groups` it reads rows of known groups alone. A model that reads sensitive columns needs those of every row.
+    `chosen` says which of some rows to read.
     """
 
-    def __init__(self, model: FittedModel, table: Table, *, groups: bool = False):
-        self.model, self.table, self.rows = model, table, 0
+    def __init__(self, model: FittedModel, table: Table, *, groups: bool = False, chosen: Chosen | None = None):
+        self.model, self.table, self.rows, self._chosen = model, table, 0, chosen
         seeing = any(getattr(step, "encode_sensitive", False) for step in model.pipeline)
         self.groups = GroupReader(model, table, strict=not groups) if groups or seeing else None
         self._present: Counter[str] = Counter()
@@ -167,7 +170,7 @@ class RowReader:
         texts = [name for name, feature in features.items() if feature.kind != "number"]
         sensitive = [] if self.groups is None else self.groups.columns
         wanted = list(dict.fromkeys([*sensitive, *typed]))
-        for read, beside in self.table.pairs(list(features), wanted, texts=texts, verbatim=verbatim):
+        for read, beside in self._chosen_rows(self.table.pairs(list(features), wanted, texts=texts, verbatim=verbatim)):
             s, known = (None, np.ones(len(read), bool)) if self.groups is None else self.groups.piece(beside[sensitive])
             frame = pd.DataFrame({name: self._column(name, read[name], feature) for name, feature in features.items()})
             X = frame.reindex(columns=names)[known]  # transform skips what fit dropped
@@ -176,6 +179,13 @@ class RowReader:
             if len(X):  # no -0: equal rows have equal bytes
                 rows = np.asarray(fitted_code(self.model.pipeline, X, s)[1]) + np.float32(0)
             yield RowPiece(rows, read.loc[known, list(verbatim)], beside.loc[known, list(typed)], s, known)
+
+    def _chosen_rows(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
+        first = 0
+        for read, beside in pairs:
+            mine = slice(None) if self._chosen is None else self._chosen(first, len(read))
+            first += len(read)
+            yield read[mine], beside[mine]
 
     def finish(self) -> Self:
         """Raise InputError if there was no row, or hardly any of a known group."""

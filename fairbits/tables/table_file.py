@@ -85,8 +85,9 @@ class Table(ABC):
         *,
         texts: Sequence[str] = (),
         verbatim: Sequence[str] = (),
+        dates: bool = True,
     ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-        """Yield `pieces`, and the columns `beside` of the same rows as `read` returns them."""
+        """Yield `pieces`, and the columns `beside` as `read` returns them, or dates as texts if not `dates`."""
 
     @abstractmethod
     def raw(self, columns: list[str]) -> pd.DataFrame:
@@ -188,6 +189,7 @@ class TableFile(Table):
         *,
         texts: Sequence[str] = (),
         verbatim: Sequence[str] = (),
+        dates: bool = True,
     ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
         own, others = list(dict.fromkeys([*columns, *texts, *verbatim])), list(beside)
         if self._parquet:
@@ -195,7 +197,8 @@ class TableFile(Table):
             groups = list(range(self._parquet.num_row_groups))[self._groups]
             for batch in self._parquet.iter_batches(PIECE_ROWS, row_groups=groups, columns=read):
                 more = batch.select(others).to_pandas(ignore_metadata=True)
-                parse_dates(more)
+                if dates:
+                    parse_dates(more)
                 yield batch.select(own).to_pandas()[own], more
             return
         seen_otherwise = set(others) & {*texts, *verbatim}
@@ -203,7 +206,8 @@ class TableFile(Table):
         apart = self._text_pieces(others) if seen_otherwise else repeat(None)
         for piece, more in zip(together, apart, strict=bool(seen_otherwise)):
             extra = (piece if more is None else more)[others].copy()
-            parse_dates(extra)
+            if dates:
+                parse_dates(extra)
             yield piece[own], extra
 
     def _text_pieces(

@@ -18,6 +18,11 @@ NUMBER_TEXT = re.compile(r"[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # in spreadsheets
 
 
+def check_pyarrow() -> None:
+    """Raise InputError if Parquet parts cannot be written."""
+    need_pyarrow()
+
+
 def check_output(path: Path) -> None:
     """Raise InputError unless a new table can be written there."""
     if not path.name.lower().endswith((".csv", *PARQUET_ENDINGS)):

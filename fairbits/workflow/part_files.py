@@ -1,6 +1,5 @@
 """Codes or classes of a large table as Parquet parts in a folder, in order: each is written once, by any worker."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -10,7 +9,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from fairbits.errors import InputError

@@ -26,7 +26,10 @@ class Columns(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the bytes of a part depend on, ready for JSON."""
-        return {"what": self.what, "packed": self.packed, "person": list(self.person), "zeros": self.leading_zeros}
+        keyed = (
+            {"person": list(self.person), "key": _key(self.key).name, "zeros": self.leading_zeros} if self.key else {}
+        )
+        return {"what": self.what, "packed": self.packed, **keyed}
 
     def names(self, model: FittedModel) -> list[str]:
         """Return the names of the columns."""
@@ -87,7 +90,7 @@ def packed_codes(codes: np.ndarray) -> np.ndarray:
     >>> packed_codes(np.array([[0, 1, 1], [1, 0, 0]], dtype=np.uint8))
     array([3, 4], dtype=uint8)
     """
-    n, m = codes.shape
+    m = codes.shape[1]
     width = next((width for width in WIDTHS if m <= width), None)
     if width is None:
         raise InputError(f"A code of {m} bits does not fit in one number.", remedy="Leave --packed out.")

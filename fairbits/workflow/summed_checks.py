@@ -31,7 +31,7 @@ from fairbits.workflow.recertified import (
     verdict_of,
 )
 
-STREAMED_ROWS = 1_000_000  # from here on a table is summed up part by part
+STREAMED_ROWS = 500_000  # from here on a table is summed up part by part
 Halves = list[CertificateState]  # of the rows, at random: one chooses what to measure, the other measures it
 
 
@@ -167,11 +167,13 @@ def sum_jobs(model: FittedModel, table: Table, label: str | None = None) -> list
     return [SumJob(folder, part, number, limiting, tuple(table.reading.items())) for number, part in parts]
 
 
-def summed_up(model: FittedModel, table: Table, jobs: Sequence[SumJob], **how: Any) -> tuple[RowSums, RowReader]:
+def summed_up(
+    model: FittedModel, table: Table, jobs: Sequence[SumJob], *, label: str | None = None, **how: Any
+) -> tuple[RowSums, RowReader]:
     """Sum up parts of a table and put them together in order; `how` is for `do_jobs`."""
     found: dict[int, tuple[RowSums, dict[str, Any]]] = {}
     do_jobs(jobs, sum_part, lambda job, result, _: found.__setitem__(job.number, result), **how)
-    sums = RowSums.nothing(model, jobs[0].label if jobs else None)
+    sums = RowSums.nothing(model, limiting_label(model, table, label))
     reader = RowReader(model, table, groups=True)
     for number in sorted(found):  # sums of fractions depend on the order
         sums.merge(found[number][0])

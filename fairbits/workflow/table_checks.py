@@ -93,7 +93,7 @@ def recertify(
     if not (person or beside or draws > 1) and (workers > 1 or cluster or table.most_rows() > STREAMED_ROWS):
         jobs = sum_jobs(model, table, label)
         how = {"workers": workers if workers > 1 else None, "cluster": cluster}
-        return recertify_sums(model, *summed_up(model, table, jobs, **how), confidence)
+        return recertify_sums(model, *summed_up(model, table, jobs, label=label, **how), confidence)
     if model.decides and (beside or draws > 1):
         raise InputError("The class alone of this model is certified.", remedy="Leave --beside and --draws out.")
     new, limit = [new_rows(one, table, person) for one in (model, *beside)], model.limit

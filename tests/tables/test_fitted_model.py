@@ -16,7 +16,7 @@ from fairbits import (
     VanillaClassifier,
     save,
 )
-from fairbits.commands.transform import Files
+from fairbits.commands.released_files import Files
 from fairbits.encoding import GroupEncoder
 from fairbits.tables.fitted_model import FittedModel, open_model
 from fairbits.tables.row_reader import RowReader, known_groups
