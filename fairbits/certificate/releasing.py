@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from fairbits.certificate.keyed_draws import DrawKey
 from fairbits.certificate.ledger import Ledger, OtherPeopleError
 from fairbits.certificate.released_code import (
     Release,
@@ -92,6 +93,7 @@ def release(
     certified_draws: int | None = None,
     leading_zeros: str | None = None,
     accept_loss: bool = False,
+    key: DrawKey | None = None,
 ) -> Released:
     """Draw a code for every person and enter it in a ledger, which refuses a second draw of the same person.
 
@@ -117,6 +119,8 @@ def release(
         `draws`
     leading_zeros : whether identifiers such as 7 and 007 are the "same" person or "different" ones; None asks you
     accept_loss : go on although the ledger of the last release is lost; see `Ledger`
+    key : a `DrawKey` draws the codes of a `person`, the same on every machine, without a ledger. The certificate holds
+        against recipients without the key
 
     Examples
     --------
@@ -138,6 +142,15 @@ def release(
     certificate = getattr(model, "certificate_", None)
     check_certified_kind(method, certificate)
     what = Release(draws, eps, coarse, method.is_hard)
+    if key is not None:
+        if ledger is not None or person is None or what.hard or eps or coarse is not None:
+            problem = "draws plain random codes of a `person`, without a ledger."
+            raise InputError(
+                problem, argument="key", value="<key>", remedy="Pass person, and no ledger, eps or coarse."
+            )
+        names = person_table(person, len(rows))
+        codes = key.draw(method, rows, names, draws=draws, leading_zeros=leading_zeros)
+        return Released(codes, len(codes), most_draws=draws, certified_draws=certified_draws or draws)
     if ledger is None:
         if not what.hard or person is not None:
             problem = "People are counted in a ledger." if what.hard else "A random code is released with a ledger."
