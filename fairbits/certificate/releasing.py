@@ -83,7 +83,7 @@ def release(
     model: Any,
     X: Any,
     *,
-    ledger: str | os.PathLike[str] | Ledger | None = None,
+    ledger: str | os.PathLike[str] | Ledger | DrawKey | None = None,
     sensitive_features: Any = None,
     person: Any = None,
     repeated: str = "refuse",
@@ -93,7 +93,6 @@ def release(
     certified_draws: int | None = None,
     leading_zeros: str | None = None,
     accept_loss: bool = False,
-    key: DrawKey | None = None,
 ) -> Released:
     """Draw a code for every person and enter it in a ledger, which refuses a second draw of the same person.
 
@@ -108,7 +107,9 @@ def release(
     model : a fitted estimator with a code, also in a pipeline or a CertifiedClassifier
     X : the rows
     ledger : path of the ledger, made if there is none, or an open `Ledger`; a model needs one ledger, for all releases.
-        Several models may share it: it then counts the people who have codes of several
+        Several models may share it: it then counts the people who have codes of several. Or a `DrawKey`, which needs
+        none: the code of a `person` is the same on every machine, and the certificate holds against recipients without
+        the key
     sensitive_features : of these rows, for an encoder that sees them (`encode_sensitive`)
     person : one identifier per row, or a table of several columns; 100, 100.0 and "100 " are the same. None: rows with
         the same values are the same person from one call to the next, and different people within a call
@@ -119,8 +120,6 @@ def release(
         `draws`
     leading_zeros : whether identifiers such as 7 and 007 are the "same" person or "different" ones; None asks you
     accept_loss : go on although the ledger of the last release is lost; see `Ledger`
-    key : a `DrawKey` draws the codes of a `person`, the same on every machine, without a ledger. The certificate holds
-        against recipients without the key
 
     Examples
     --------
@@ -142,14 +141,11 @@ def release(
     certificate = getattr(model, "certificate_", None)
     check_certified_kind(method, certificate)
     what = Release(draws, eps, coarse, method.is_hard)
-    if key is not None:
-        if ledger is not None or person is None or what.hard or eps or coarse is not None:
-            problem = "draws plain random codes of a `person`, without a ledger."
-            raise InputError(
-                problem, argument="key", value="<key>", remedy="Pass person, and no ledger, eps or coarse."
-            )
-        names = person_table(person, len(rows))
-        codes = key.draw(method, rows, names, draws=draws, leading_zeros=leading_zeros)
+    if isinstance(ledger, DrawKey):
+        if person is None or what.hard or eps or coarse is not None:
+            problem = "A key draws plain random codes of people."
+            raise InputError(problem, remedy="Pass person, and neither eps nor coarse.")
+        codes = ledger.draw(method, rows, person_table(person, len(rows)), draws=draws, leading_zeros=leading_zeros)
         return Released(codes, len(codes), most_draws=draws, certified_draws=certified_draws or draws)
     if ledger is None:
         if not what.hard or person is not None:

@@ -19,6 +19,7 @@ from fairbits.commands.plan_limits import plan
 from fairbits.commands.predict import predict
 from fairbits.commands.report import report
 from fairbits.commands.reproduce import reproduce
+from fairbits.commands.serve import serve
 from fairbits.commands.terminal import Commands, options, run
 from fairbits.commands.transform import transform
 from fairbits.commands.watch import watch
@@ -33,7 +34,22 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.callback()(options)
-for _command in (plan, fit, transform, predict, merge, key, audit, certify, watch, report, path, reproduce, bench):
+for _command in (
+    plan,
+    fit,
+    transform,
+    predict,
+    merge,
+    key,
+    serve,
+    audit,
+    certify,
+    watch,
+    report,
+    path,
+    reproduce,
+    bench,
+):
     app.command()(_command)
 app.add_typer(data, name="data")
 main = partial(run, app)

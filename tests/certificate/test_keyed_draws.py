@@ -128,8 +128,8 @@ def test_who_is_who_is_asked():
 def test_release_takes_a_key_in_place_of_a_ledger():
     _, method, theta = weak_code(100)
     method.random_state, method.code_size = None, theta.shape[1]
-    released = release(method, theta, key=KEY, person=np.arange(100))
+    released = release(method, theta, ledger=KEY, person=np.arange(100))
     np.testing.assert_array_equal(released.codes, KEY.draw(method, theta, pd.DataFrame({"person": np.arange(100)})))
     assert released.covered
-    with pytest.raises(InputError, match="without a ledger"):
-        release(method, theta, key=KEY)
+    with pytest.raises(InputError, match="Pass person"):
+        release(method, theta, ledger=KEY)
