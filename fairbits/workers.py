@@ -85,9 +85,9 @@ def _on_cluster(jobs: list[Any], work: Work, keep: Keep, address: str, watch: Wa
     with client:
         running = {client.submit(_timed, work, job, pure=False): job for job in jobs}
         try:
-            for done, future in enumerate(as_completed(list(running))):
-                keep(job := running[future], *future.result())
-                watch([], [other for other in running.values() if other is not job], done + 1)
+            for done, future in enumerate(as_completed(list(running), loop=client.loop), 1):
+                keep(running.pop(future), *future.result())
+                watch([], list(running.values()), done)
         except (CancelledError, OSError) as error:
             problem = f"The Dask scheduler {address} is gone ({type(error).__name__})."
             raise InputError(problem, remedy=remedy) from None

@@ -26,6 +26,7 @@ LAYERS = [
     {"rivals"},
     {"report"},
     {"workflow"},
+    {"dask"},
     {"lab"},
     {"commands"},
 ]

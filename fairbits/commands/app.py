@@ -34,22 +34,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.callback()(options)
-for _command in (
-    plan,
-    fit,
-    transform,
-    predict,
-    merge,
-    key,
-    serve,
-    audit,
-    certify,
-    watch,
-    report,
-    path,
-    reproduce,
-    bench,
-):
+_shared = plan, fit, transform, predict, merge, key, serve, audit, certify, watch, report, path, reproduce, bench
+for _command in _shared:
     app.command()(_command)
 app.add_typer(data, name="data")
 main = partial(run, app)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from fairbits.commands.terminal import INTERRUPTED, AsJson
+from fairbits.commands.terminal import INTERRUPTED, AsJson, Cluster
 
 Tracker = StrEnum("Tracker", ["wandb"])  # where records may be copied to
 
@@ -30,6 +30,7 @@ def reproduce(
         list[str] | None, Option("--set", metavar="NAME=VALUE", help="Change a setting of every run, as in TOML.")
     ] = None,
     workers: Annotated[int, Option(min=1, help="Processes with one thread each.")] = 2,
+    cluster: Cluster = None,
     track: Annotated[Tracker | None, Option(help="Copy every record there.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -39,7 +40,8 @@ def reproduce(
     """
     from fairbits.lab.reproduction import run_experiments
 
-    options: dict[str, Any] = {"quick": quick, "workers": workers, "track": track, "as_json": as_json}
+    options: dict[str, Any] = {"quick": quick, "workers": workers, "cluster": cluster, "track": track}
+    options |= {"as_json": as_json}
     try:
         run_experiments(experiment, output, changes=change or [], trials=trials, **options)
     except KeyboardInterrupt:

@@ -28,6 +28,7 @@ def run_experiments(
     trials: int | None,
     quick: bool,
     workers: int,
+    cluster: str | None = None,
     track: str | None,
     as_json: bool,
 ) -> None:
@@ -57,6 +58,7 @@ def run_experiments(
                 runs,
                 folder,
                 workers=workers,
+                cluster=cluster,
                 watch=lambda *state: live.update(display(*state), refresh=True),
                 track=None if track is None else wandb_mirror(output.name),
             )

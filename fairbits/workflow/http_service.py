@@ -156,9 +156,7 @@ async def _answered(request: Request, batches: Batches, service: ModelService, b
         raise RefusedError(413, f"There are {len(frame):,} rows; send at most {bounds.rows:,} at a time.")
     found = await batches.answer(frame)
     if ARROW in request.headers.get("accept", ""):
-        return Response(
-            _to_arrow(found), media_type=ARROW, headers={"fairbits-model": service.model.method.fingerprint}
-        )
+        return Response(_to_arrow(found), media_type=ARROW)
     return JSONResponse(service.to_answer(found))
 
 
