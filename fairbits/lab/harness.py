@@ -48,14 +48,7 @@ class Folder:
 
     def add(self, job: Settings, result: dict[str, Any], seconds: float) -> Record:
         """Keep the result of a job and return its record."""
-        date = datetime.date.today().isoformat()
-        record = {
-            "format": RUNS_FORMAT,
-            "hash": job.hash,
-            "run": job.model_dump(mode="json"),
-            "result": result,
-            "made": {"date": date, "commit": COMMIT, **versions(*OPTIONAL), "seconds": round(seconds, 1)},
-        }
+        record = record_of(job, result, seconds)
         append_record(self.file, record)
         return record
 
@@ -71,6 +64,18 @@ class Folder:
         busy, remedy = f"Another process is at work in {self.path}.", "Wait until it ends, or choose another folder."
         with locked(self.path / ".lock", busy, remedy):
             yield
+
+
+def record_of(job: Settings, result: dict[str, Any], seconds: float) -> Record:
+    """Return the record of a job that took so many seconds."""
+    date = datetime.date.today().isoformat()
+    return {
+        "format": RUNS_FORMAT,
+        "hash": job.hash,
+        "run": job.model_dump(mode="json"),
+        "result": result,
+        "made": {"date": date, "commit": COMMIT, **versions(*OPTIONAL), "seconds": round(seconds, 1)},
+    }
 
 
 def reproduce(runs: Sequence[Any], folder: Folder, **options: Any) -> list[Record]:
