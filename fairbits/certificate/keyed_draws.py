@@ -70,13 +70,13 @@ class DrawKey:
 
     @property
     def name(self) -> str:
-        """A text that tells keys apart and does not give them away."""
+        """A text that differs between keys and gives none away."""
         return hashlib.blake2b(b"name", key=self._secret, digest_size=8).hexdigest()
 
     def uniforms(self, model: str, people: Sequence[tuple[str, ...]], m: int) -> np.ndarray:
         """Return m uniforms in [0, 1) for each person, those of this model.  (n, m)
 
-        They are BLAKE2b of the model and the person, keyed by the secret: without it they cannot be told from coins.
+        They are BLAKE2b of the model and the person, keyed by the secret: without it they look like fresh random numbers.
         """
         about = hashlib.blake2b(model.encode(), digest_size=32).digest()
         blocks = [place.to_bytes(4, "big") + about for place in range(-(-m // DRAWN))]

@@ -32,7 +32,7 @@ def serve(
 ) -> None:
     """Serve codes and classes of rows over HTTP: POST /codes; GET /health, /certificate and /metrics.
 
-    It ends requests that are under way when it is told to stop. It has no encryption or passwords of its own: run it
+    It ends requests that are under way after a signal to stop. It has no encryption or passwords of its own: run it
     behind a proxy that has. For hard codes; for random ones with --key and --person.
     """
     try:
