@@ -278,7 +278,10 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         with warnings.catch_warnings():
             for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
                 warnings.simplefilter("ignore", category)
-            excess = [[max(c.excess for c in self._claims(model, *part)) for part in parts] for model in models]
+            excess = [
+                [max(c.excess for c in self._claims(m, self._certificates(m, *part), len(part[0]))) for part in parts]
+                for m in models
+            ]
         return [models[i] for i in np.argsort(np.mean(excess, 1), kind="stable")]
 
     def _test(self, models: list[Any], known: Calibration) -> Any:
@@ -286,7 +289,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         rows, failed, name = [], None, method_path(models[0])
         score = "accuracy" if self._promise(models[0]).of == "class" else "loss"
         for model in models:
-            claims = self._promise(model).claims(known.certificates(model), known.rows)
+            claims = self._claims(model, known.certificates(model), known.rows)
             worst = max(claims, key=lambda claim: claim.excess)
             bounds = {f"{c.of}_{c.kind}": c.bound for c in claims}
             shown = {f"shown_{c.of}_{c.kind}": c.estimate for c in claims}
@@ -307,11 +310,9 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         alike = [m for m in models[: len(scores)] if known.p_value(best, m) > ALIKE]
         return max(alike, key=lambda model: (model.limit, scores[models.index(model)]))
 
-    def _claims(
-        self, model: Any, X: Any, s: Any, y: Any = None, theorem: str = "shortest", person: Any = None
-    ) -> list[Claim]:
-        """Return what must be within its limit for a model to pass."""
-        return self._promise(model).claims(self._certificates(model, X, s, y, theorem, person), len(X))
+    def _claims(self, model: Any, found: dict[str, Certificate], rows: int) -> list[Claim]:
+        """Return what must be within its limit for a model to pass, by its certificates on so many rows."""
+        return self._promise(model).claims(found, rows)
 
     def _certificates(
         self, model: Any, X: Any, s: Any, y: Any = None, theorem: str = "shortest", person: Any = None
