@@ -76,7 +76,7 @@ class DrawKey:
     def uniforms(self, model: str, people: Sequence[tuple[str, ...]], m: int) -> np.ndarray:
         """Return m uniforms in [0, 1) for each person, those of this model.  (n, m)
 
-        They are BLAKE2b of the model and the person, keyed by the secret: without it they look like fresh random numbers.
+        They are BLAKE2b of the model and the person, keyed by the secret: without it they look like coins.
         """
         about = hashlib.blake2b(model.encode(), digest_size=32).digest()
         blocks = [place.to_bytes(4, "big") + about for place in range(-(-m // DRAWN))]

@@ -279,7 +279,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
                 warnings.simplefilter("ignore", category)
             excess = [
-                [max(c.excess for c in self._claims(m, self._certificates(m, *part), len(part[0]))) for part in parts]
+                [max(c.excess for c in self._claims(m, self._certificates(m, *part), n_held)) for part in parts]
                 for m in models
             ]
         return [models[i] for i in np.argsort(np.mean(excess, 1), kind="stable")]
