@@ -20,6 +20,7 @@ from fairbits import BinaryMIClassifier, ExactCodeClassifier, LinearCodeClassifi
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
+from fairbits.estimators.calibration import CalibrationRows
 from fairbits.estimators.certified import FEW, SHARES, TIGHT, code_loss
 from fairbits.estimators.exact_code import MISTAKE, disparity_slope
 from fairbits.estimators.optimal_front import optimal_front
@@ -99,7 +100,7 @@ def path(job: Job) -> dict[str, Any]:
     if job.method == "linear":
         for released, (promise, *_) in zip(found, linear_path(job), strict=True):
             released.promise = promise
-            released.trained = code_loss(released.model, Z, y)
+            released.trained = code_loss(released.model, CalibrationRows(Z, y))
     found.sort(key=lambda released: released.expected(calibrating))
     everyone = np.arange(len(y_test))
     protocols = {"whole": [(everyone, everyone)]}

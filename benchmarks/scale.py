@@ -44,7 +44,8 @@ def measured(*arguments: str | Path) -> dict[str, float]:
     _, status, used = os.wait4(process.pid, 0)
     if status:
         raise RuntimeError(f"{' '.join(map(str, arguments))} ended with {os.waitstatus_to_exitcode(status)}")
-    return {"seconds": time.perf_counter() - started, "megabytes": used.ru_maxrss / 1000}
+    spent = {"cpu_seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1000}
+    return {"seconds": time.perf_counter() - started, **spent}
 
 
 def run(job: Job) -> dict[str, Any]:

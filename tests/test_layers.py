@@ -16,7 +16,7 @@ import fairbits
 PACKAGE = Path(fairbits.__file__).parent
 LAYERS = [
     {"errors"},
-    {"storage", "settings"},
+    {"storage", "settings", "workers"},
     {"information", "metrics", "datasets", "encoding"},
     {"certificate", "nn"},
     {"training"},
@@ -26,6 +26,7 @@ LAYERS = [
     {"rivals"},
     {"report"},
     {"workflow"},
+    {"dask"},
     {"lab"},
     {"commands"},
 ]

@@ -9,6 +9,7 @@ from fairbits.certificate.certification import TrainingRowsWarning as TrainingRo
 from fairbits.certificate.certification import certify as certify
 from fairbits.certificate.decision_rates import group_rates as group_rates
 from fairbits.certificate.decision_rates import selection_ratio as selection_ratio
+from fairbits.certificate.keyed_draws import DrawKey as DrawKey
 from fairbits.certificate.ledger import Ledger as Ledger
 from fairbits.certificate.ledger import LostLedgerError as LostLedgerError
 from fairbits.certificate.ledger import OtherPeopleError as OtherPeopleError

@@ -13,7 +13,7 @@ from fairbits.settings import check_value
 Bound = Annotated[float, Field(ge=0, le=1)]
 RANDOM_DOES_NOT_COVER = (
     "more draws of the same person than stated, or the bits' probabilities, logits or earlier layers",
-    "anyone who knows the random numbers of the release",
+    "anyone who knows the random numbers of the release, or has the key that draws them",
 )
 HARD_DOES_NOT_COVER = ("the bits' probabilities, logits or earlier layers",)
 DECISION_DOES_NOT_COVER = (

@@ -1,5 +1,6 @@
 """A certificate from sums: rows that come in parts, or stay where they are."""
 
+import copy
 import os
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -70,7 +71,11 @@ class _Content(BaseModel):
 def read_content(kind: type[Content], path: str | os.PathLike[str]) -> Content:
     """Read a state from a file, with all the checks of its kind."""
     with file_errors(Path(path)):
-        text = Path(path).read_bytes()
+        return parsed_content(kind, Path(path).read_bytes(), path)
+
+
+def parsed_content(kind: type[Content], text: str | bytes, path: str | os.PathLike[str]) -> Content:
+    """Parse a state that was read from a path, with all the checks of its kind."""
     try:
         return kind.model_validate_json(text, strict=True)
     except ValidationError as error:
@@ -134,7 +139,7 @@ class CertificateState:
         ]
 
     def add(self, X: Any, *, sensitive_features: Any, y: Any = None, person: Any = None) -> Self:
-        """Add rows that played no part in training, tuning or choosing the model."""
+        """Add rows that played no part in training, tuning or choosing the model; X may be their `CodedRows`."""
         if self._encoder is None:
             raise InputError("A state from a file takes no rows.", remedy="Merge it with the state of a model.")
         if (person is not None) != self.by_person:
@@ -153,6 +158,8 @@ class CertificateState:
         return self
 
     def _coded(self, X: Any, sensitive_features: Any) -> CodedRows:
+        if isinstance(X, CodedRows):
+            return X
         if not self.decisions:
             return coded_rows(self._source, X, sensitive_features)
         places = label_places(np.asarray(X), self.decisions) if np.ndim(X) == 1 else np.array([-1])
@@ -186,8 +193,23 @@ class CertificateState:
         coded = CodedRows(np.empty((0, self.bits)), self._encoder, self.seeded, self.hard, bool(self.decisions))
         return certificate_of(self._found, claim, coded, Release(hard=self.hard), by_person=self.by_person)
 
+    def sums(self, title: str, label: Any = None) -> GroupSums:
+        """Return the sums of a sensitive column, of all rows or of those with a label."""
+        return next(found.sums for found in self._found if (found.title, found.label) == (title, label))
+
+    def without_model(self) -> Self:
+        """Return the sums alone: they can be merged, sent elsewhere and finished."""
+        state = copy.copy(self)
+        state._source = state._encoder = None
+        return state
+
     def save(self, path: str | os.PathLike[str], *, min_group_size: int = MIN_GROUP_SIZE) -> None:
         """Write the sums to a JSON file; refused if a group has fewer people, about whom they would say too much."""
+        with file_errors(Path(path)):
+            replace_file(Path(path), self.to_json(min_group_size=min_group_size))
+
+    def to_json(self, *, min_group_size: int = MIN_GROUP_SIZE) -> str:
+        """Return what `save` writes."""
         for stratum in self._found:
             for name, n in zip(stratum.names, stratum.sums.people.tolist(), strict=True):
                 if 0 < n < min_group_size:
@@ -197,13 +219,18 @@ class CertificateState:
         pairs = zip(self._found, numbers, strict=True)
         sums = [_Sums(title=f.title, label=f.label, names=f.names, **own) for f, own in pairs]
         known = {name: getattr(self, name) for name in KEPT}
-        with file_errors(Path(path)):
-            replace_file(Path(path), _Content(**known, sums=sums).model_dump_json())
+        return _Content(**known, sums=sums).model_dump_json()
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a state that `save` wrote; it can be merged and finished."""
-        content = read_content(_Content, path)
+        with file_errors(Path(path)):
+            return cls.from_json(Path(path).read_bytes(), path)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, path: str | os.PathLike[str]) -> Self:
+        """Read what `to_json` returned; errors name the path."""
+        content = parsed_content(_Content, text, path)
         state = cls.__new__(cls)
         state._source = state._encoder = None
         for name in KEPT:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from fairbits.certificate.confidence_bounds import group_sums
+from fairbits.certificate.confidence_bounds import GroupSums, group_sums
 from fairbits.certificate.deviations import hoeffding_deviation
 from fairbits.certificate.released_code import Release
 from fairbits.errors import InputError
@@ -51,15 +51,21 @@ def proved_gap(
     theta, release = np.asarray(theta, dtype=np.float64), release or Release()
     first = np.zeros(len(groups), dtype=bool)
     first[np.random.default_rng(0).permutation(len(groups))[::2]] = True
-    to_choose, rows = (np.bincount(groups[half], minlength=n_groups) for half in (first, ~first))
+    halves = [group_sums(theta[half], groups[half], n_groups, release, rng=random_state) for half in (first, ~first)]
+    choosing, measuring = halves
+    if choosing is None or measuring is None:
+        problem = f"A code of {theta.shape[1] * release.draws} bits has too many words to list for {len(theta)} rows."
+        raise InputError(problem, remedy="Please pass a coarse code of it.")
+    return gap_of_sums(choosing, measuring, delta)
+
+
+def gap_of_sums(choosing: GroupSums, measuring: GroupSums, delta: float) -> ProvedGap:
+    """Return `proved_gap` from the sums of two random halves of the rows: one chooses, the other measures."""
+    to_choose, rows = choosing.people, measuring.people
     pairs, sizes = list(combinations(np.flatnonzero(to_choose * rows).tolist(), 2)), to_choose + rows
     if not pairs:
         return ProvedGap(0.0, 0.0)
-    halves = [group_sums(theta[half], groups[half], n_groups, release, rng=random_state) for half in (first, ~first)]
-    found = [sums.shares for sums in halves if sums is not None]  # how often each group has each word or cell
-    if len(found) < 2:
-        problem = f"A code of {theta.shape[1] * release.draws} bits has too many words to list for {len(theta)} rows."
-        raise InputError(problem, remedy="Please pass a coarse code of it.")
+    found = [choosing.shares, measuring.shares]  # how often each group has each word or cell
     width = max(shares.shape[1] for shares in found)  # drawn cells: the last ones may be empty in one half
     chosen, measured = (np.pad(shares, ((0, 0), (0, width - shares.shape[1]))) for shares in found)
 
@@ -71,5 +77,5 @@ def proved_gap(
     gap = float((measured[s] - measured[r])[chosen[s] > chosen[r]].sum())
     proved, also = (max(gap - hoeffding_deviation(rows[[s, r]], 1.0, error), 0.0) for error in (delta, delta / 2))
     # Lower limits of the shares of all groups together (Clopper and Pearson): the rows that choose also say how many.
-    shares = beta.ppf(delta / 2 / n_groups, np.maximum(sizes, 1), sizes.sum() - sizes + 1)[[s, r]]
+    shares = beta.ppf(delta / 2 / len(sizes), np.maximum(sizes, 1), sizes.sum() - sizes + 1)[[s, r]]
     return ProvedGap(proved, 2 * also**2 * float(shares.prod() / shares.sum()) / math.log(2))

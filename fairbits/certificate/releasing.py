@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from fairbits.certificate.keyed_draws import DrawKey
 from fairbits.certificate.ledger import Ledger, OtherPeopleError
 from fairbits.certificate.released_code import (
     Release,
@@ -82,7 +83,7 @@ def release(
     model: Any,
     X: Any,
     *,
-    ledger: str | os.PathLike[str] | Ledger | None = None,
+    ledger: str | os.PathLike[str] | Ledger | DrawKey | None = None,
     sensitive_features: Any = None,
     person: Any = None,
     repeated: str = "refuse",
@@ -106,7 +107,9 @@ def release(
     model : a fitted estimator with a code, also in a pipeline or a CertifiedClassifier
     X : the rows
     ledger : path of the ledger, made if there is none, or an open `Ledger`; a model needs one ledger, for all releases.
-        Several models may share it: it then counts the people who have codes of several
+        Several models may share it: it then counts the people who have codes of several. Or a `DrawKey`, which needs
+        none: the code of a `person` is the same on every machine, and the certificate holds against recipients without
+        the key
     sensitive_features : of these rows, for an encoder that sees them (`encode_sensitive`)
     person : one identifier per row, or a table of several columns; 100, 100.0 and "100 " are the same. None: rows with
         the same values are the same person from one call to the next, and different people within a call
@@ -138,6 +141,12 @@ def release(
     certificate = getattr(model, "certificate_", None)
     check_certified_kind(method, certificate)
     what = Release(draws, eps, coarse, method.is_hard)
+    if isinstance(ledger, DrawKey):
+        if person is None or what.hard or eps or coarse is not None:
+            problem = "A key draws plain random codes of people."
+            raise InputError(problem, remedy="Pass person, and neither eps nor coarse.")
+        codes = ledger.draw(method, rows, person_table(person, len(rows)), draws=draws, leading_zeros=leading_zeros)
+        return Released(codes, len(codes), most_draws=draws, certified_draws=certified_draws or draws)
     if ledger is None:
         if not what.hard or person is not None:
             problem = "People are counted in a ledger." if what.hard else "A random code is released with a ledger."

@@ -12,11 +12,14 @@ from fairbits.commands.bench import bench
 from fairbits.commands.certify import certify
 from fairbits.commands.data import data
 from fairbits.commands.fit import fit
+from fairbits.commands.key import key
+from fairbits.commands.merge import merge
 from fairbits.commands.path import path
 from fairbits.commands.plan_limits import plan
 from fairbits.commands.predict import predict
 from fairbits.commands.report import report
 from fairbits.commands.reproduce import reproduce
+from fairbits.commands.serve import serve
 from fairbits.commands.terminal import Commands, options, run
 from fairbits.commands.transform import transform
 from fairbits.commands.watch import watch
@@ -31,7 +34,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.callback()(options)
-for _command in (plan, fit, transform, predict, audit, certify, watch, report, path, reproduce, bench):
+_shared = plan, fit, transform, predict, merge, key, serve, audit, certify, watch, report, path, reproduce, bench
+for _command in _shared:
     app.command()(_command)
 app.add_typer(data, name="data")
 main = partial(run, app)

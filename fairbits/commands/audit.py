@@ -38,7 +38,8 @@ def audit(
 ) -> None:
     """Audit any table of scores, decisions or features, or a model."""
     from fairbits.report.wording import adversaries, rate_lines
-    from fairbits.tables.table_file import TableFile, check_place
+    from fairbits.tables.table_folder import open_table
+    from fairbits.tables.written_table import check_place
 
     protected = terminal.names(sensitive)
     if model is None and not protected:
@@ -52,7 +53,7 @@ def audit(
             from fairbits.tables.fitted_model import open_model  # needs torch, as do the checks of a model
 
             fitted = open_model(model)
-        table = TableFile(file, separator=separator, encoding=encoding)
+        table = open_table(file, separator=separator, encoding=encoding)
     options: dict[str, Any] = {"label": label, "probes": "full" if full else "quick", "confidence": confidence}
     options["person"] = terminal.names(person)
     with terminal.waiting("training attacks that try to guess the groups"):

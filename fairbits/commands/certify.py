@@ -2,13 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from fairbits.commands import terminal
 from fairbits.errors import InputError
 from fairbits.storage import file_errors
+
+if TYPE_CHECKING:
+    from fairbits.tables.fitted_model import FittedModel
+    from fairbits.tables.table_file import Table
+    from fairbits.workflow.recertified import Recertified
 
 
 def certify(
@@ -23,7 +28,9 @@ def certify(
     table: Annotated[
         Path | None,
         Argument(
-            metavar="TABLE", help="CSV or Parquet file with rows that were not used in the fit.", show_default=False
+            metavar="TABLE",
+            help="CSV or Parquet file, or a folder of them, with rows that were not used in the fit.",
+            show_default=False,
         ),
     ] = None,
     sensitive: terminal.Sensitive = None,
@@ -38,6 +45,12 @@ def certify(
         str | None, Option(help="Other models, comma-separated, whose codes of these people the recipient has as well.")
     ] = None,
     confidence: terminal.Confidence = 0.95,
+    workers: terminal.Workers = 1,
+    shard: terminal.ShardOf = None,
+    cluster: terminal.Cluster = None,
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="With --shard: JSON file for the sums, for `fairbits merge`.")
+    ] = None,
     draws: Annotated[int, Option(min=1, max=16, help="Random codes: how many of a person a recipient gets.")] = 1,
     separator: terminal.Separator = None,
     encoding: terminal.Encoding = None,
@@ -47,7 +60,7 @@ def certify(
 
     Exit code 4: the rows contradict the certificate. Exit code 3: the rows were used in the fit and prove nothing.
     """
-    from fairbits.tables.table_file import TableFile
+    from fairbits.tables.table_folder import open_table
 
     read: dict[str, Any] = {"separator": separator, "encoding": encoding}
     if decision is not None:
@@ -60,7 +73,7 @@ def certify(
         asked: dict[str, Any] = {"label": label, "person": terminal.names(person), "positive": positive}
         asked |= {"confidence": confidence, "crossed": crossed, "reference": reference, "levels": terminal.cuts(levels)}
         with file_errors(model), terminal.waiting("certifying"):
-            made = certify_decisions(TableFile(model, **read), decision, terminal.names(sensitive), **asked)
+            made = certify_decisions(open_table(model, **read), decision, terminal.names(sensitive), **asked)
         print(json.dumps(made.to_dict(), default=str) if as_json else made)
         return
     if table is None:
@@ -68,16 +81,57 @@ def certify(
     if positive or levels or crossed or reference:
         raise InputError("--positive, --levels, --crossed and --reference are for --decision.")
     from fairbits.tables.fitted_model import open_model
-    from fairbits.workflow.table_checks import CONTRADICTED, NOT_FRESH, recertify
+    from fairbits.workflow.table_checks import recertify
 
     with file_errors(table):
         fitted = open_model(model)
         fitted.check_sensitive(terminal.names(sensitive))
         others = [open_model(Path(name)) for name in terminal.names(beside)]
-        rows = TableFile(table, **read)
+        rows = open_table(table, **read)
     known: dict[str, Any] = {"person": terminal.names(person), "beside": others, "label": label}
+    how: dict[str, Any] = {"workers": workers, "cluster": cluster}
+    if shard is not None or output is not None:
+        _write_sums(fitted, rows, output, shard, confidence, draws, **known, **how)
+        return
     with terminal.waiting("certifying"):
-        found = recertify(fitted, rows, confidence=confidence, draws=draws, **known)
+        found = recertify(fitted, rows, confidence=confidence, draws=draws, **known, **how)
+    tell(found, as_json)
+
+
+def _write_sums(
+    model: "FittedModel",
+    table: "Table",
+    output: Path | None,
+    shard: str | None,
+    confidence: float,
+    draws: int,
+    *,
+    label: str | None,
+    workers: int,
+    cluster: str | None,
+    **others: Any,
+) -> None:
+    """Write the sums of a shard."""
+    from fairbits.tables.written_table import check_place
+    from fairbits.workflow.shards import Shard
+    from fairbits.workflow.sum_files import write_sums
+
+    if output is None or shard is None:
+        raise InputError("--shard and -o go together: name a file for the sums of the shard, such as -o sums-0.json.")
+    if draws > 1 or any(others.values()):
+        raise InputError("--draws, --person and --beside need all rows in one process: leave --shard out.")
+    with file_errors(output):
+        check_place(output)
+    how: dict[str, Any] = {"workers": workers if workers > 1 else None, "cluster": cluster}
+    with terminal.waiting("summing up"):
+        rows = write_sums(model, table, output, Shard.of(shard), confidence=confidence, label=label, **how)
+    print(f"Sums of {rows:,} rows written to {output}. Put all shards together with `fairbits merge`.")
+
+
+def tell(found: "Recertified", as_json: bool) -> None:
+    """Print what new rows say of a certificate; the exit code says it, too."""
+    from fairbits.workflow.recertified import CONTRADICTED, NOT_FRESH
+
     print(json.dumps(found.to_dict(), default=str) if as_json else found)
     code = {CONTRADICTED: terminal.CONTRADICTED, NOT_FRESH: terminal.NOT_CERTIFIED}.get(found.verdict)
     if code is not None:

@@ -3,7 +3,6 @@
 import json
 import os
 import secrets
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,12 +13,11 @@ from typer import Argument, Option
 
 from fairbits.commands import terminal
 from fairbits.commands.data import shipped_frame
-from fairbits.errors import InputError, MissingExtraError, did_you_mean
+from fairbits.errors import InputError, MissingExtraError
 from fairbits.storage import file_errors, replace_file
 from fairbits.workflow.option_words import WORDS
 
 if TYPE_CHECKING:
-    from fairbits.tables.table_file import ReadTable
     from fairbits.tables.task import Task
 
 
@@ -35,7 +33,11 @@ PROMISES = {Purpose.decisions: "class", Purpose.codes: "code"}
 
 def fit(
     table: Annotated[
-        str, Argument(help="CSV or Parquet file, or compas, adult or bank.", autocompletion=terminal.complete_table)
+        str,
+        Argument(
+            help="CSV or Parquet file, a folder of them, or compas, adult or bank.",
+            autocompletion=terminal.complete_table,
+        ),
     ],
     label: Annotated[str | None, Option(help="Column to predict.")] = None,
     sensitive: terminal.Sensitive = None,
@@ -97,6 +99,9 @@ def fit(
     reference: terminal.Reference = None,
     calibration_share: terminal.CalibrationShare = 0.24,
     confidence: terminal.Confidence = 0.95,
+    fit_rows: Annotated[
+        int, Option(min=10_000, help="Rows of a larger table to train, test and compare with; all others can certify.")
+    ] = 500_000,
     epochs: Annotated[
         int | None,
         Option(
@@ -133,7 +138,7 @@ def fit(
         read: dict[str, Any] = {"separator": separator, "encoding": encoding}
         columns: dict[str, Any] = {"drop": terminal.names(drop), "person": terminal.names(person)}
         columns |= {"n_bins": bins, "crossed": crossed, "merge_small": merge_small}
-        columns |= {"calibration_share": calibration_share, "seed": seed}
+        columns |= {"calibration_share": calibration_share, "seed": seed, "fit_rows": fit_rows}
         task = read_task(table, label, terminal.names(sensitive), read, columns)
         check_reference(reference, task.s)
         if gamma is None:
@@ -196,37 +201,29 @@ def _check_place(output: Path) -> None:
 
 
 def read_task(
-    table: str, label: str | None, sensitive: list[str], read: dict[str, Any], columns: dict[str, Any]
+    table: str,
+    label: str | None,
+    sensitive: list[str],
+    read: dict[str, Any],
+    columns: dict[str, Any],
 ) -> "Task":
     """Return the task of a table; `read` says how to read it, `columns` what becomes of its columns."""
-    import pandas as pd
+    from fairbits.workflow.tables_to_fit import task_of_frame, task_of_table
 
-    from fairbits.encoding.recognition import table_fingerprint
-    from fairbits.tables.task import make_task
-
-    found, label, sensitive = _read(table, label, sensitive, **read)
-    task = make_task(found.frame, label, sensitive, **columns)
-    task.notes[:0] = found.notes
-    known_by = table_fingerprint(pd.util.hash_pandas_object(found.frame, index=False).to_numpy())
-    return replace(task, table_hash=known_by)
-
-
-def _read(
-    table: str, label: str | None, sensitive: list[str], separator: str | None, encoding: str | None
-) -> tuple["ReadTable", str, list[str]]:
-    """Return the table, and the names of its label and its sensitive columns."""
-    from fairbits.tables.table_file import ReadTable, TableFile
-
+    fit_rows = columns.pop("fit_rows", None)
     if table in list(terminal.ShippedTable) and not Path(table).is_file():
         frame, data = shipped_frame(table)
-        return ReadTable(frame, list(data.caveats)), label or data.target_name, sensitive or [str(data.s.name)]
-    if near := "" if Path(table).exists() else did_you_mean(table, [*map(str, terminal.ShippedTable)]):
+        return task_of_frame(
+            frame, list(data.caveats), label or data.target_name, sensitive or [str(data.s.name)], columns
+        )
+    from fairbits.tables.table_folder import missing_table, open_table
+
+    if near := missing_table(table, [*map(str, terminal.ShippedTable)]):
         raise InputError(f"There is no file {table}. {near}")
     with file_errors(Path(table)):
-        file = TableFile(table, separator=separator, encoding=encoding)
+        file = open_table(table, **read)
         if label is None or not sensitive:
             which = {"the column to predict with --label": label, "the sensitive columns with --sensitive": sensitive}
             missing = " and ".join(what for what, given in which.items() if not given)
             raise InputError(f"Name {missing}. The columns of {table} are {', '.join(file.names[:30])}.")
-        file.check_columns([label, *sensitive])
-        return file.read(), label, sensitive
+        return task_of_table(file, label, sensitive, columns, fit_rows)

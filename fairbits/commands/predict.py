@@ -5,12 +5,24 @@ from typing import Annotated
 
 from typer import Option
 
-from fairbits.commands.terminal import AsJson, Encoding, ModelPath, Output, Separator, TablePath, names
+from fairbits.commands.released_files import Files
+from fairbits.commands.terminal import (
+    AsJson,
+    Cluster,
+    Encoding,
+    ModelPath,
+    Output,
+    Separator,
+    ShardOf,
+    TablePath,
+    Workers,
+    names,
+)
 from fairbits.commands.transform import (
     AcceptLoss,
     Again,
-    Files,
     Keep,
+    Key,
     LeadingZeros,
     LedgerFile,
     Person,
@@ -39,6 +51,10 @@ def predict(
     ledger: LedgerFile = None,
     accept_loss: AcceptLoss = False,
     leading_zeros: LeadingZeros = None,
+    key: Key = None,
+    workers: Workers = 1,
+    shard: ShardOf = None,
+    cluster: Cluster = None,
     separator: Separator = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
@@ -49,31 +65,34 @@ def predict(
     random code uses the ledger of `fairbits transform`; pass --reuse to predict from codes that you have released.
     """
     import numpy as np
-    import pandas as pd
+
+    from fairbits.workflow.released_columns import Columns, class_frame, prediction_frame
 
     drawing = {"person": person, "reuse": reuse, "again": again, "ledger": ledger, "accept_loss": accept_loss}
-    drawing |= {"leading_zeros": leading_zeros}
+    drawing |= {"leading_zeros": leading_zeros, "key": key}
+    wanted = "probabilities" if probabilities else "classes"
     with file_errors(output):
         files = Files(model, table, output, names(keep), separator=separator, encoding=encoding)
+        if files.model.decides and probabilities:
+            remedy = "Leave it out, or fit a model with --for codes."
+            raise InputError("--probabilities: of this model, the class alone is certified.", remedy=remedy)
+        if files.in_parts(workers=workers, shard=shard, cluster=cluster):
+            files.write_parts(wanted, drawing | {"expected": expected})
+            files.tell("decisions" if files.model.decides else "predictions", None, as_json)
+            return
         if files.model.decides:
-            if probabilities:
-                remedy = "Leave it out, or fit a model with --for codes."
-                raise InputError("--probabilities: of this model, the class alone is certified.", remedy=remedy)
             files.tell("decisions", files.write_decisions(safe_cells, **drawing, expected=expected), as_json)
             return
         method, released = files.model.method, None
-        columns = [f"probability_{name}" for name in method.classes_] if probabilities else []
-        files.check_free(["prediction", *columns])
+        files.check_free(Columns(wanted).names(files.model))
         if expected and not files.model.is_hard:
             if any(drawing.values()):
                 raise InputError("--expected draws no codes: leave the options for random codes out.")
             found = np.concatenate([method.predict_proba(X) for X, _ in files.encoded("predicting")])
+            predictions = prediction_frame(files.model, found, probabilities=probabilities)
         else:
             files.model.need_code()
             codes, released = files.codes(**drawing, expected=expected)
-            words, places = np.unique(codes, axis=0, return_inverse=True)
-            found = method.decode(words)[places]
-        scores = dict(zip(columns, found.round(6).T, strict=False))
-        predictions = pd.DataFrame({"prediction": method.classes_[found.argmax(1)], **scores})
+            predictions = class_frame(files.model, codes, probabilities=probabilities)
         files.write(predictions, released, safe_cells)
     files.tell("predictions", released, as_json)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from fairbits.commands.terminal import INTERRUPTED, AsJson
+from fairbits.commands.terminal import INTERRUPTED, AsJson, Cluster
 
 Tracker = StrEnum("Tracker", ["wandb"])  # where records may be copied to
 
@@ -33,6 +33,7 @@ def reproduce(
     searches: Annotated[
         Path | None, Option(help="Folder of searches whose choices `refits` fits again; by default that of -o.")
     ] = None,
+    cluster: Cluster = None,
     track: Annotated[Tracker | None, Option(help="Copy every record there.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -42,8 +43,8 @@ def reproduce(
     """
     from fairbits.lab.reproduction import run_experiments
 
-    options: dict[str, Any] = {"quick": quick, "workers": workers, "track": track, "as_json": as_json}
-    options["searches"] = searches
+    options: dict[str, Any] = {"quick": quick, "workers": workers, "cluster": cluster, "track": track}
+    options |= {"as_json": as_json, "searches": searches}
     try:
         run_experiments(experiment, output, changes=change or [], trials=trials, **options)
     except KeyboardInterrupt:

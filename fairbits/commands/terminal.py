@@ -72,8 +72,13 @@ def advancing() -> Iterator[Callable[[float, float | None, str], None]]:
 ModelPath = Annotated[
     Path, Argument(metavar="MODEL", help="Folder that `fairbits fit` wrote.", autocompletion=complete_folder)
 ]
-TablePath = Annotated[Path, Argument(metavar="TABLE", help="CSV or Parquet file.")]
-Output = Annotated[Path, Option("--output", "-o", help="CSV or Parquet file to write.")]
+TablePath = Annotated[
+    Path,
+    Argument(metavar="TABLE", help="CSV or Parquet file, a folder of them, or a pattern such as 'in/*.csv'."),
+]
+Output = Annotated[
+    Path, Option("--output", "-o", help="CSV or Parquet file to write, or a folder for a large table: Parquet parts.")
+]
 Sensitive = Annotated[str | None, Option(help="Sensitive columns, comma-separated.")]
 Drop = Annotated[str | None, Option(help="Columns to leave out, comma-separated.")]
 Person = Annotated[
@@ -100,6 +105,14 @@ Confidence = Annotated[float, Option(min=0.5, max=0.9999, help="Confidence level
 Levels = Annotated[str | None, Option(help="The decision column has scores, released in levels cut here.")]
 Separator = Annotated[str | None, Option(help="CSV delimiter.", show_default="detected")]
 Encoding = Annotated[str | None, Option(help="CSV encoding, such as latin-1.", show_default="UTF-8")]
+Workers = Annotated[int, Option(min=1, help="Processes that share the work, each with one thread.")]
+ShardOf = Annotated[
+    str | None,
+    Option("--shard", help="Do every N-th part only, such as 0/3: `fairbits merge` puts the N together."),
+]
+Cluster = Annotated[
+    str | None, Option(help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to share the work on a cluster.")
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 
 

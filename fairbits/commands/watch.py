@@ -51,13 +51,15 @@ def watch(
     """
     if picture and picture.suffix.lower() not in (".svg", ".png"):
         raise InputError("must end in .svg or .png.", argument="picture", value=picture)
+    from fairbits.workflow.stream_checks import opened_monitor
+
     read = {"separator": separator, "encoding": encoding}
     model, tables, about, add = _what(paths, decision, terminal.names(sensitive), crossed)
     if model is not None and (levels or crossed):
         raise InputError("--levels and --crossed are for --decision.")
     busy, lock = f"Another process is adding tables to {state}.", state.with_name(f".{state.name}.lock")
     with file_errors(state), locked(lock, busy, "Try again when it has finished."):
-        monitor = _opened(state, model, max_disparity, confidence, terminal.cuts(levels), about)
+        monitor = opened_monitor(state, model, max_disparity, confidence, terminal.cuts(levels), about)
         for path in tables:
             _add_table(monitor, path, read, partial(add, person=terminal.names(person)), state)
     print(json.dumps(monitor.to_dict()) if as_json else _words(monitor))
@@ -78,12 +80,11 @@ def _what(
             raise InputError("Name the sensitive columns with --sensitive.")
         add = partial(checks.add_decisions, decision=decision, sensitive=names, crossed=crossed)
         return None, paths, f"{decision} by {', '.join(names)}", add
-    from fairbits.modelfile.manifest import MANIFEST
     from fairbits.tables.fitted_model import open_model
 
     with file_errors(paths[0]):
         model = open_model(paths[0])
-        about = f"model {checks.file_fingerprint(model.folder / MANIFEST)}"
+        about = checks.watched_model(model)
     model.need_code()
     model.check_sensitive(names)
     if len(paths) < 2:
@@ -111,34 +112,6 @@ def _add_table(
     monitor.save(state)
     for note in notes:
         print(f"{path}: {note}", file=sys.stderr)
-
-
-def _opened(
-    state: Path, model: Any, limit: float | None, confidence: float | None, levels: list[float] | None, about: str
-) -> "CertificateMonitor":
-    """Return the monitor of a state that is there, or a new one."""
-    from fairbits.certificate import CertificateMonitor
-    from fairbits.certificate.certificate_record import percent
-    from fairbits.settings import check_value
-    from fairbits.workflow.stream_checks import promised_limit
-
-    if not state.exists():
-        if limit is None and model is None:
-            raise InputError("Pass the limit with --max-disparity.")
-        draws = 1 if model is None or model.limit is None or model.is_hard else model.limit.draws
-        limit = promised_limit(model) if limit is None else limit
-        check_value("max_disparity", limit, above=0, below=1)
-        return CertificateMonitor(limit, confidence=confidence or 0.95, draws=draws, levels=levels, about=about)
-    monitor = CertificateMonitor.load(state)
-    if monitor.about != about:
-        raise InputError(f"{state} watches another model or other columns.", remedy="Name another file with --state.")
-    begun = {"limit": f"a limit of {monitor.limit:g}", "confidence": f"a confidence of {percent(monitor.confidence)}"}
-    begun["levels"] = f"levels {monitor.levels}" if monitor.levels else "no levels"
-    for name, value in (("limit", limit), ("confidence", confidence), ("levels", levels)):
-        if value not in (None, getattr(monitor, name)):
-            problem = f"{state} was begun with {begun[name]}, which cannot be changed."
-            raise InputError(problem, remedy="Name another file with --state.")
-    return monitor
 
 
 def _words(monitor: "CertificateMonitor") -> str:

@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -33,6 +33,7 @@ SAMPLE_ROWS = 2_000
 MARGIN = 0.05  # more rows than chance explains, on top of three standard deviations
 RUN = 8  # rows in a row whose content is compared, where rows have no labels
 FEWEST_ROWS = 10  # below, two columns of distinct numbers are in the same order too easily
+MOST_DIFFERENT = 2**19  # hashes of different contents that are kept
 FALSE_ALARM = 1e-6  # chance that a sketch takes a table of new rows for one of the fit
 MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))  # splitmix64
 ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it modulo 2^64 keeps different hashes different
@@ -164,12 +165,64 @@ class RowSketch:
         same population, both counts are binomial with the same chance. Each content must pass on its own, too: a new
         row that is repeated many times counts once.
         """
+        return ComparedRows(self).add(hashes).recognised
+
+    def count(self, hashes: np.ndarray) -> int:
+        """Return how many rows find their bit set."""
         array = np.unpackbits(np.frombuffer(base64.b64decode(self.bits), np.uint8), count=self.size)
-        for rows in (hashes, np.unique(hashes)):
-            n, found = len(rows), int(array[_bit_places(rows, self.salt, self.size)].sum())
-            if hypergeom.sf(found - 1, n + self.others, found + self.found, n) > FALSE_ALARM:
-                return False
-        return len(hashes) > 0
+        return int(array[_bit_places(hashes, self.salt, self.size)].sum())
+
+    def by_chance(self, n: int, found: int) -> float:
+        """Return the chance that `found` or more of n new rows find their bit set."""
+        return float(hypergeom.sf(found - 1, n + self.others, found + self.found, n))
+
+
+@dataclass
+class ComparedRows:
+    """Rows that come in parts, compared with a sketch: counts of all, and a bounded sample of different contents."""
+
+    sketch: RowSketch
+    rows: int = 0
+    found: int = 0
+    different: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
+    cutoff: int = 2**64 - 1  # hashes up to here are in the sample
+
+    def add(self, hashes: np.ndarray) -> Self:
+        """Add rows by their hashes."""
+        self.rows, self.found = self.rows + len(hashes), self.found + self.sketch.count(hashes)
+        self._keep(hashes)
+        return self
+
+    def merge(self, other: "ComparedRows") -> Self:
+        """Add the rows of another part."""
+        self.rows, self.found = self.rows + other.rows, self.found + other.found
+        self.cutoff = min(self.cutoff, other.cutoff)
+        self._keep(other.different)
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts and the sample, ready for JSON."""
+        return {"rows": self.rows, "found": self.found, "cutoff": self.cutoff, "different": self.different.tolist()}
+
+    @classmethod
+    def of_dict(cls, sketch: RowSketch, content: dict[str, Any]) -> Self:
+        """Read what `to_dict` returned."""
+        different = np.array(content["different"], dtype=np.uint64)
+        return cls(sketch, content["rows"], content["found"], different, content["cutoff"])
+
+    def _keep(self, hashes: np.ndarray) -> None:
+        kept = np.union1d(self.different, hashes)
+        kept = kept[kept <= np.uint64(self.cutoff)]
+        while len(kept) > MOST_DIFFERENT:
+            self.cutoff //= 2
+            kept = kept[kept <= np.uint64(self.cutoff)]
+        self.different = kept
+
+    @property
+    def recognised(self) -> bool:
+        """Whether many of the rows are rows of the sketch, more than chance and repeated content explain."""
+        each = (self.rows, self.found), (len(self.different), self.sketch.count(self.different))
+        return self.rows > 0 and all(self.sketch.by_chance(*counts) <= FALSE_ALARM for counts in each)
 
 
 def _bit_places(hashes: np.ndarray, salt: int, size: int) -> np.ndarray:

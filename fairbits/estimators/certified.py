@@ -20,6 +20,7 @@ from fairbits.encoding import GroupEncoder, SeenRows, row_hashes, take_rows
 from fairbits.encoding.recognition import person_numbers, split_people
 from fairbits.errors import InputError
 from fairbits.estimators.base import method_path
+from fairbits.estimators.calibration import Calibration, CalibrationRows, CalibrationSums, Pieces
 from fairbits.estimators.candidates import Decision, decisions, fitted_once, in_words, out_of_fold
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import MISTAKE
@@ -27,7 +28,6 @@ from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack, fit_steps
 from fairbits.estimators.linear_code import LinearCodeClassifier
 from fairbits.estimators.promises import Claim, NotCertifiedError, Promise, check_labels, released_class, warn_of_labels
-from fairbits.metrics.gaps import mcnemar_p_value
 from fairbits.settings import check_settings, setting
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)
@@ -36,7 +36,6 @@ BEYOND = (1.25, 1.5, 2.0, 3.0)  # times the limit: a class differs less between 
 FEW, TIGHT = 4, 4  # words of further linear codes, and for how many of the tightest limits: every word costs proof
 ALIKE = 0.1  # p-value up to which one decision rule is more accurate than another
 SAMPLES = 5  # of the training rows, to order the models
-SMALLEST = 1e-12  # probability in the log-loss
 
 
 @dataclass(eq=False, repr=False)
@@ -113,7 +112,9 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         """Train the path on one part of the rows and certify it on the rest; sensitive features are required.
 
         `person` has one identifier per row, where people have several rows: all rows of a person are in the same part,
-        and count once. `calibration` names the rows to certify on, by place or as a mask, in place of a random share.
+        and count once. `calibration` names the rows to certify on, by place or as a mask, in place of a random share;
+        or it is a function that yields pieces of other rows, as many as you like, for a pipeline of the fitted encoders
+        and a model: rows as the model takes them, labels and sensitive features. All rows that you pass then train.
         """
         check_settings(self)
         templates = self._templates()
@@ -123,28 +124,18 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
                 raise InputError(f"A certificate needs {what}.", remedy=f"Pass {name}.")
         for name in ("estimator_", "certificate_", "path_", "candidates_", "passed_"):
             self.__dict__.pop(name, None)
-        if calibration is None:
-            rows = split_people(len(y), self.calibration_fraction, self.random_state, person)
-        else:
-            apart = np.unique(np.arange(len(y))[np.asarray(calibration)])
-            rows = np.setdiff1d(np.arange(len(y)), apart), apart
-            _check_people(person, rows)
+        pieces = calibration if callable(calibration) else None
+        rows = (np.arange(len(y)), np.arange(0)) if pieces else self._split(len(y), person, calibration)
         train, held = (tuple(take_rows(p, r) for p in (X, np.asarray(y), sensitive_features)) for r in rows)
-        check_labels(self.max_odds_disparity, self.odds_label, np.asarray(y), held[1])
+        check_labels(self.max_odds_disparity, self.odds_label, np.asarray(y), train[1] if pieces else held[1])
         who = None if person is None else take_rows(person, rows[1])
-        if has_code(templates[0]) and not isinstance(self.estimator, (list, tuple)):
-            front, Z_train, models = self._train(templates[0], *train)
-            Z_held, whole = encode_rows(front, held[0], held[2]), isinstance(templates[0], Pipeline)
-            fitted = [Pipeline([*front, ("method", model)]) if whole else model for model in models]
-        else:
-            Z_train, Z_held, models = self._decide(templates, train, held)
-            fitted = [model.model for model in models]
-        order = self._order(models, Z_train, train[2], len(held[1]), train[1])
+        Z_train, models, fitted, known = self._fit_path(templates, train, held, who, pieces)
+        order = self._order(models, Z_train, train[2], known.rows, train[1])
         models, self.candidates_ = ([several[i] for i in order] for several in (models, fitted))
-        chosen = self._test(models, Z_held, held[1], held[2], who)
+        chosen = self._test(models, known)
         self.passed_ = self.candidates_[: int(self.path_.passed.sum())]
         self.estimator_ = self.candidates_[models.index(chosen)]
-        certificate = next(iter(self._certificates(chosen, Z_held, held[2], person=who, y=held[1]).values()))
+        certificate = next(iter(known.certificates(chosen).values()))
         promise = str(self._promise(chosen))
         self.certificate_ = replace(certificate, promise=promise, promised_disparity=self.max_disparity)
         for concern in chosen.concerns(Z_train, train[1], train[2]) if has_code(chosen) else ():
@@ -156,6 +147,38 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         self.classes_, self.group_encoder_ = chosen.classes_, chosen.group_encoder_
         self.n_features_in_ = X.shape[1] if hasattr(X, "shape") else len(X[0])
         return self
+
+    def _split(self, n: int, person: Any, calibration: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows that train and those that certify."""
+        if calibration is None:
+            return split_people(n, self.calibration_fraction, self.random_state, person)
+        apart = np.unique(np.arange(n)[np.asarray(calibration)])
+        rows = np.setdiff1d(np.arange(n), apart), apart
+        _check_people(person, rows)
+        return rows
+
+    def _fit_path(
+        self, templates: list, train: tuple, held: tuple, who: Any, pieces: Pieces | None
+    ) -> tuple[Any, list, list, Calibration]:
+        """Fit all models; return the training rows as they see them, the models, their pipelines, calibration rows."""
+        if not has_code(templates[0]) or isinstance(self.estimator, (list, tuple)):
+            if pieces:
+                raise InputError("Calibration rows in pieces are for a method with a code.", remedy="Pass the rows.")
+            Z_train, Z_held, models = self._decide(templates, train, held)
+            return Z_train, models, [model.model for model in models], self._in_memory(Z_held, held, who)
+        front, Z_train, models = self._train(templates[0], *train)
+        whole = isinstance(templates[0], Pipeline)
+        fitted = [Pipeline([*front, ("method", model)]) if whole else model for model in models]
+        if pieces is None:
+            return Z_train, models, fitted, self._in_memory(encode_rows(front, held[0], held[2]), held, who)
+        labels = None if self.max_odds_disparity is None else np.unique(train[1])
+        found = pieces(Pipeline([*front, ("method", models[0])]))
+        known = CalibrationSums(models, found, self._promise(models[0]).parts, labels, self.confidence)
+        return Z_train, models, fitted, known
+
+    def _in_memory(self, Z: Any, held: tuple, who: Any) -> CalibrationRows:
+        prove = partial(self._certificates, X=Z, s=held[2], y=held[1], person=who)
+        return CalibrationRows(Z, held[1], prove)
 
     def transform(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the code of each row, what you may share; refused where the class alone is guaranteed."""
@@ -258,43 +281,44 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         with warnings.catch_warnings():
             for category in (SmallGroupWarning, TrainingRowsWarning):  # certifying these rows is not the point here
                 warnings.simplefilter("ignore", category)
-            excess = [[max(c.excess for c in self._claims(model, *part)) for part in parts] for model in models]
+            excess = [
+                [max(c.excess for c in self._claims(m, self._certificates(m, *part), n_held)) for part in parts]
+                for m in models
+            ]
         order = np.argsort(np.mean(excess, 1), kind="stable")
         if self.path is not None or self._promise(models[0]).of == "class" or not models[0].is_hard:
             return order
-        losses = np.array([code_loss(models[i], X, y) for i in order])
+        seen = CalibrationRows(X, y)
+        losses = np.array([code_loss(models[i], seen) for i in order])
         return order[losses < np.minimum.accumulate(np.concatenate([[np.inf], losses[:-1]]))]
 
-    def _test(self, models: list[Any], X: Any, y: np.ndarray, s: Any, person: Any = None) -> Any:
+    def _test(self, models: list[Any], known: Calibration) -> Any:
         """Certify in order and return the best of those before the first failure."""
         rows, failed, name = [], None, method_path(models[0])
         score = "accuracy" if self._promise(models[0]).of == "class" else "loss"
         for model in models:
-            claims = self._claims(model, X, s, y, person=person)
+            claims = self._claims(model, known.certificates(model), known.rows)
             worst = max(claims, key=lambda claim: claim.excess)
             bounds = {f"{c.of}_{c.kind}": c.bound for c in claims}
             shown = {f"shown_{c.of}_{c.kind}": c.estimate for c in claims}
             if failed is None and worst.excess > 0:
                 failed = worst
-            value = float((model.predict(X) == y).mean()) if score == "accuracy" else code_loss(model, X, y)
+            value = known.accuracy(model) if score == "accuracy" else code_loss(model, known)
             rows.append({name: getattr(model, name), **bounds, **shown, "passed": failed is None, score: value})
         self.path_ = pd.DataFrame(rows)
         scores = self.path_[score][self.path_.passed]
         if failed is not None and scores.empty:
-            raise NotCertifiedError(failed, self.confidence)
+            raise NotCertifiedError(failed, self.confidence, next(iter(known.certificates(models[0]).values())))
         best = models[int(scores.argmax() if score == "accuracy" else scores.argmin())]
         if getattr(best, "objective", None) != "accuracy":
             return best
         # Protection does not make a rule more accurate, so small differences are chance.
-        right = best.predict(X)
-        alike = [m for m in models[: len(scores)] if mcnemar_p_value(y, right, m.predict(X)) > ALIKE]
+        alike = [m for m in models[: len(scores)] if known.p_value(best, m) > ALIKE]
         return max(alike, key=lambda model: (model.limit, scores[models.index(model)]))
 
-    def _claims(
-        self, model: Any, X: Any, s: Any, y: Any = None, theorem: str = "shortest", person: Any = None
-    ) -> list[Claim]:
-        """Return what must be within its limit for a model to pass."""
-        return self._promise(model).claims(self._certificates(model, X, s, y, theorem, person), len(X))
+    def _claims(self, model: Any, found: dict[str, Certificate], rows: int) -> list[Claim]:
+        """Return what must be within its limit for a model to pass, by its certificates on so many rows."""
+        return self._promise(model).claims(found, rows)
 
     def _certificates(
         self, model: Any, X: Any, s: Any, y: Any = None, theorem: str = "shortest", person: Any = None
@@ -312,11 +336,9 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         return Promise(self.promise or usual, model.is_hard, *limits)
 
 
-def code_loss(model: Any, X: Any, y: np.ndarray) -> float:
+def code_loss(model: Any, known: Calibration) -> float:
     """Return what codes are trained for: log-loss in bits plus half the error rate."""
-    own = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-    error = (model.predict(X) != y).mean()
-    return float(MISTAKE * error - np.log2(np.maximum(own, SMALLEST)).mean())
+    return known.log_loss(model) + MISTAKE * (1 - known.accuracy(model))
 
 
 def for_decisions(template: Any) -> None:

@@ -46,7 +46,8 @@ class NotCertifiedError(InputError):
     smaller estimate is noise in part, and says little about how many rows would do.
     """
 
-    def __init__(self, claim: Claim, confidence: float):
+    def __init__(self, claim: Claim, confidence: float, certificate: Any = None):
+        self.certificate = certificate  # of the safest model
         self.of, self.rows = claim.of, claim.rows
         self.limit, self.bound, self.estimate = claim.limit, claim.bound, claim.estimate
         self.rows_needed: int | None = None

@@ -5,30 +5,20 @@ A job is a model of settings; their hash is its name. Its record is one line of 
 
 import contextlib
 import datetime
-import multiprocessing
-import os
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from importlib.util import find_spec
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from fairbits.errors import InputError
 from fairbits.lab.run_records import RUNS_FORMAT, append_record, commit, read_records, read_runs
 from fairbits.lab.run_settings import Settings
 from fairbits.storage import locked, versions
+from fairbits.workers import Watch, Work, do_jobs
 
 COMMIT = commit()  # at the start: later commits are not the code that runs
 OPTIONAL = ("optuna",) if find_spec("optuna") else ()  # results depend on its version, too
-POLL_SECONDS = 1.0
 Record = dict[str, Any]
-Work = Callable[[Any], dict[str, Any]]  # job -> result; a function of a module, so that another process finds it
-Watch = Callable[[list[Any], list[Any], int], None]  # (waiting, running, finished)
 
 
 class Folder:
@@ -58,14 +48,7 @@ class Folder:
 
     def add(self, job: Settings, result: dict[str, Any], seconds: float) -> Record:
         """Keep the result of a job and return its record."""
-        date = datetime.date.today().isoformat()
-        record = {
-            "format": RUNS_FORMAT,
-            "hash": job.hash,
-            "run": job.model_dump(mode="json"),
-            "result": result,
-            "made": {"date": date, "commit": COMMIT, **versions(*OPTIONAL), "seconds": round(seconds, 1)},
-        }
+        record = record_of(job, result, seconds)
         append_record(self.file, record)
         return record
 
@@ -81,6 +64,18 @@ class Folder:
         busy, remedy = f"Another process is at work in {self.path}.", "Wait until it ends, or choose another folder."
         with locked(self.path / ".lock", busy, remedy):
             yield
+
+
+def record_of(job: Settings, result: dict[str, Any], seconds: float) -> Record:
+    """Return the record of a job that took so many seconds."""
+    date = datetime.date.today().isoformat()
+    return {
+        "format": RUNS_FORMAT,
+        "hash": job.hash,
+        "run": job.model_dump(mode="json"),
+        "result": result,
+        "made": {"date": date, "commit": COMMIT, **versions(*OPTIONAL), "seconds": round(seconds, 1)},
+    }
 
 
 def reproduce(runs: Sequence[Any], folder: Folder, **options: Any) -> list[Record]:
@@ -108,15 +103,15 @@ def finish(
     folder: Folder,
     *,
     workers: int = 1,
-    watch: Watch | None = None,
+    cluster: str | None = None,
+    watch: Watch = lambda *_: None,
     track: Callable[[Record], None] | None = None,
 ) -> list[Record]:
     """Do the jobs that have no record, and return the records of all, in the order of the jobs.
 
     Parameters
     ----------
-    workers : processes
-    watch : called about once a second with the waiting jobs, the running jobs and the number of finished ones
+    workers, cluster, watch : as for `do_jobs`
     track : called with every new record
     """
     with folder.locked():
@@ -129,44 +124,5 @@ def finish(
                 track(done[job.hash])
 
         if missing:
-            _do(missing, work, min(workers, len(missing)), watch or (lambda *_: None), keep)
+            do_jobs(missing, work, keep, workers=min(workers, len(missing)), cluster=cluster, watch=watch)
     return [done[job.hash] for job in jobs]
-
-
-def _do(jobs: list[Any], work: Work, workers: int, watch: Watch, keep: Callable[[Any, dict, float], None]) -> None:
-    context = multiprocessing.get_context("spawn")
-    stop, hold = context.Pipe(duplex=False)
-    running: dict[Future, Any] = {}
-    waiting = list(jobs)
-    with ProcessPoolExecutor(workers, context, initializer=_end_with, initargs=(stop,)) as pool:
-        try:
-            while waiting or running:
-                while waiting and len(running) < workers:
-                    job = waiting.pop(0)
-                    running[pool.submit(_timed, work, job)] = job
-                for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
-                    keep(running.pop(future), *future.result())
-                watch(waiting, list(running.values()), len(jobs) - len(waiting) - len(running))
-        except BrokenProcessPool:
-            problem = (
-                "A worker process was ended from outside, most likely because memory ran out. Finished work is kept."
-            )
-            raise InputError(problem, remedy="Start again to continue, with fewer workers if needed.") from None
-        except BaseException:
-            hold.close()  # a fit does not hear of the pool's shutdown
-            raise
-
-
-def _timed(work: Work, job: Any) -> tuple[dict[str, Any], float]:
-    started = time.perf_counter()
-    return work(job), time.perf_counter() - started
-
-
-def _end_with(stop: Connection) -> None:
-    """End this worker, in the middle of a fit, when the parent closes its end of a pipe or is gone itself."""
-
-    def end() -> None:
-        stop.poll(None)
-        os._exit(1)
-
-    threading.Thread(target=end, daemon=True).start()

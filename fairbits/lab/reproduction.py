@@ -29,6 +29,7 @@ def run_experiments(
     trials: int | None,
     quick: bool,
     workers: int,
+    cluster: str | None = None,
     track: str | None,
     as_json: bool,
     searches: Path | None = None,
@@ -62,9 +63,9 @@ def run_experiments(
         output.mkdir(parents=True, exist_ok=True)
     mirror = None if track is None else wandb_mirror(output.name)
     try:
-        records = _carry_out(runs, folder, console, workers=workers, track=mirror)
+        records = _carry_out(runs, folder, console, workers=workers, cluster=cluster, track=mirror)
         if len(more := _runs(read_plans())) > len(runs):  # searches that have just ended
-            records = _carry_out(more, folder, console, workers=workers, track=mirror)
+            records = _carry_out(more, folder, console, workers=workers, cluster=cluster, track=mirror)
     except KeyboardInterrupt:
         console.print("Stopped. Finished runs are kept; the same command continues from there.")
         raise

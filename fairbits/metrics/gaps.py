@@ -211,6 +211,11 @@ def mcnemar_p_value(y_true: Any, first: Any, second: Any) -> float:
     """
     right, other = np.equal(first, y_true), np.equal(second, y_true)
     gained, lost = int((right & ~other).sum()), int((other & ~right).sum())
+    return p_value_of_counts(gained, lost)
+
+
+def p_value_of_counts(gained: int, lost: int) -> float:
+    """Return the p-value of `mcnemar_p_value` from the rows where the first alone, or the second alone, is right."""
     return float(binomtest(gained, gained + lost, alternative="greater").pvalue) if gained + lost else 1.0
 
 

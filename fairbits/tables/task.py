@@ -53,6 +53,7 @@ class Task:
     pooled: list[dict[str, Any]] = field(default_factory=list)
     seed: int = 0  # of the split
     favourable: list[np.ndarray] = field(default_factory=list)  # calibration people of two groups, in the best split
+    apart: Any = None  # a function of a fitted pipeline that yields all rows that calibrate, where they are many
     table_hash: str = ""  # equal for tables of the same rows and columns, in any order of the rows
 
     def people(self, rows: np.ndarray) -> pd.DataFrame | None:
@@ -76,13 +77,15 @@ def make_task(
     merge_small: int | None = None,
     calibration_share: float = CALIBRATION_SHARE,
     seed: int = 0,
+    parts: Parts | None = None,
 ) -> Task:
     """Separate the label, the sensitive columns, what identifies a `person` and the rest.
 
     Rows without a label, or of a class that is too rare, are left out; a missing sensitive value is a group of its own.
     Groups of fewer training rows than `merge_small` are pooled. Several sensitive columns are protected each on its
     own, or `crossed`. The rows are split first: what depends on their values, such as groups and columns to leave out,
-    is decided by the training rows alone. `seed` is that of the split.
+    is decided by the training rows alone. `seed` is that of the split; `parts` are those of a table that was split
+    before, of rows that all have a label.
     """
     _check_names(table, label, sensitive, drop, person)
     if not SHARES[0] <= calibration_share <= SHARES[1]:
@@ -94,7 +97,8 @@ def make_task(
     if len(table) < FEWEST_ROWS:
         few = f"The table has {len(table)} rows with a label {label!r}; at least {FEWEST_ROWS} are needed."
         raise InputError(few, remedy="A quarter of them certifies: fewer prove nothing. Use more rows.")
-    parts = _parts(len(table), table[list(person)] if person else None, calibration_share, seed)
+    if parts is None:
+        parts = _parts(len(table), table[list(person)] if person else None, calibration_share, seed)
     share = (1 - TEST_SHARE - calibration_share) / calibration_share
     least = max(FEWEST_OF_A_GROUP, math.ceil(EXPECTED * share))
     wanted, units = max(merge_small or 0, least), person_numbers(table[list(person)], len(table)) if person else None

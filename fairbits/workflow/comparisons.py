@@ -17,7 +17,7 @@ from fairbits.certificate.released_code import certified_decision, encode_rows, 
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators.base import method_path
 from fairbits.estimators.codes import code_information, held_out_scores
-from fairbits.estimators.decision_rule import scored_rules
+from fairbits.estimators.decision_rule import estimated_cells, scored_rules
 from fairbits.estimators.optimal_front import optimal_front
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import released_class
@@ -190,7 +190,7 @@ def decision_front(
     numbers, labels = groups.transform(s), np.searchsorted(encoder.classes_, y)
     most = np.bincount(labels).argmax()
     decided = [np.full(len(x), most)]
-    for scores in scored_rules(own, centres, mass / len(x), sizes, within_labels=False):
+    for scores in scored_rules(estimated_cells(own, centres, mass / len(x), sizes, within_labels=False)):
         decided.append((x @ scores[:, :-1].T + scores[:, -1]).argmax(1))
     found = pd.DataFrame(
         {

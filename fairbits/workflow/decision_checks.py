@@ -20,7 +20,7 @@ from fairbits.errors import InputError, did_you_mean
 from fairbits.report.wording import rate_lines
 from fairbits.tables.column_checks import IDENTIFIES, repeated_identifiers, without_identifiers
 from fairbits.tables.protected_groups import group_sizes, numbers_or_days, protected, sensitive_groups
-from fairbits.tables.table_file import TableFile
+from fairbits.tables.table_file import Table
 from fairbits.workflow.option_words import WORDS, worded
 
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
@@ -163,7 +163,7 @@ def check_reference(reference: str | None, s: pd.DataFrame) -> None:
 
 
 def certify_decisions(
-    table: TableFile,
+    table: Table,
     decision: str,
     sensitive: Sequence[str],
     *,
@@ -234,7 +234,7 @@ def plain_values(column: pd.Series) -> np.ndarray:
 
 
 def audit_table(
-    table: TableFile,
+    table: Table,
     sensitive: Sequence[str],
     *,
     label: str | None = None,
@@ -310,7 +310,7 @@ def _filled(Z: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return pd.DataFrame(columns), notes
 
 
-def people_of(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.DataFrame | None:
+def people_of(table: Table, names: Sequence[str], known: np.ndarray) -> pd.DataFrame | None:
     """Return what identifies the people of some rows of a table; None if each row is another person."""
     if not names:
         return None
@@ -318,7 +318,7 @@ def people_of(table: TableFile, names: Sequence[str], known: np.ndarray) -> pd.D
     return table.read(names).frame.loc[known].reset_index(drop=True)
 
 
-def people_notes(table: TableFile, person: Sequence[str], known: Sequence[str | None] = ()) -> list[str]:
+def people_notes(table: Table, person: Sequence[str], known: Sequence[str | None] = ()) -> list[str]:
     """Return notes on columns that may identify people with several rows; `known` columns do not."""
     others = [name for name in table.names if name not in known and IDENTIFIES.search(name)]
     return [] if person or not others else repeated_identifiers(table.read(others).frame)

@@ -23,6 +23,7 @@ from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, InputWarning, did_you_mean
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
 from fairbits.estimators.base import method_path
+from fairbits.estimators.calibration import CalibrationSums
 from fairbits.estimators.certified import CertifiedClassifier, for_decisions
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.fitting import watch_epochs
@@ -252,7 +253,8 @@ def fit_task(
     concerns += [warning for warning in audited if not isinstance(warning, SmallGroupWarning)]
     names = chosen.model[0].get_feature_names_out()
     words = dict.fromkeys(_concern(warning, names) for warning in concerns if isinstance(warning, InputWarning))
-    sizes = {"train": len(train), "calibration": len(held), "test": len(test)}
+    certified = len(held) if task.apart is None else sum(chosen.certificate.bounds[0].rows.values())
+    sizes = {"train": len(train), "calibration": certified, "test": len(test)}
     facts: dict[str, Any] = {"asked": asdict(options), "audit": found, "alternatives": scored, "front": front}
     return Fit(**vars(chosen), **facts, rows=sizes, test=test, concerns=[*words])
 
@@ -297,15 +299,15 @@ def _fit_limits(
         path=path,
         random_state=seed,
     )
-    rows, refusal = np.concatenate([train, held]), None
+    rows, refusal = train if task.apart else np.concatenate([train, held]), None
     X, y, s = task.part(rows)
     try:
-        calibration = np.arange(len(train), len(rows))
+        calibration = task.apart or np.arange(len(train), len(rows))
         model.fit(X, y, sensitive_features=s, person=task.people(rows), calibration=calibration)
     except NotCertifiedError as error:
         refusal, best = worded(error), model.candidates_[0]
         model.estimator_, model.classes_, model.group_encoder_ = best, best[-1].classes_, best[-1].group_encoder_
-        model.certificate_ = _certified(task, best, held, options)
+        model.certificate_ = error.certificate
     released = model if options.promise == "class" else model.estimator_
     tested = model.path_.astype(object).where(model.path_.notna(), None).to_dict("records")
     return Chosen(model.estimator_, model.certificate_, released, refusal, model.candidates_, tested)
@@ -328,6 +330,10 @@ def _fit_gamma(
 
 def _certified(task: Task, model: Pipeline, held: np.ndarray, options: FitOptions) -> Certificate:
     """Return what the calibration rows prove about what a model releases."""
+    if task.apart:
+        part, labels = options.promise or "code", None if options.max_odds_disparity is None else np.unique(task.y)
+        sums = CalibrationSums([model[-1]], task.apart(model), [part], labels, options.confidence)
+        return sums.certificates(model[-1])[part]
     X, y, s = task.part(held)
     labels = None if options.max_odds_disparity is None else y
     known: dict[str, Any] = {"sensitive_features": s, "y": labels, "person": task.people(held)}

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.certificate import CertificateMonitor, TrainingRowsWarning
+from fairbits.certificate.certificate_record import percent
 from fairbits.certificate.certification import check_fresh
 from fairbits.errors import InputError
+from fairbits.modelfile.manifest import MANIFEST
+from fairbits.settings import check_value
 from fairbits.tables.protected_groups import protected
-from fairbits.tables.table_file import TableFile
+from fairbits.tables.table_file import Table
 from fairbits.workflow.decision_checks import people_notes, people_of, plain_values
 from fairbits.workflow.option_words import WORDS
 
@@ -33,11 +36,46 @@ def promised_limit(model: Any) -> float:
     return max(limit.total_variation.values())
 
 
+def watched_model(model: Any) -> str:
+    """Return what a state calls a model."""
+    return f"model {file_fingerprint(model.folder / MANIFEST)}"
+
+
+def opened_monitor(
+    state: Path,
+    model: Any,
+    limit: float | None = None,
+    confidence: float | None = None,
+    levels: list[float] | None = None,
+    about: str | None = None,
+) -> CertificateMonitor:
+    """Return the monitor of a state that is there, or a new one."""
+    about = watched_model(model) if about is None else about
+    if not state.exists():
+        if limit is None and model is None:
+            raise InputError("Pass the limit with --max-disparity.")
+        draws = 1 if model is None or model.limit is None or model.is_hard else model.limit.draws
+        limit = promised_limit(model) if limit is None else limit
+        check_value("max_disparity", limit, above=0, below=1)
+        return CertificateMonitor(limit, confidence=confidence or 0.95, draws=draws, levels=levels, about=about)
+    monitor = CertificateMonitor.load(state)
+    if monitor.about != about:
+        raise InputError(f"{state} watches another model or other columns.", remedy="Name another file with --state.")
+    begun = {"limit": f"a limit of {monitor.limit:g}", "confidence": f"a confidence of {percent(monitor.confidence)}"}
+    begun["levels"] = f"levels {monitor.levels}" if monitor.levels else "no levels"
+    for name, value in (("limit", limit), ("confidence", confidence), ("levels", levels)):
+        if value not in (None, getattr(monitor, name)):
+            problem = f"{state} was begun with {begun[name]}, which cannot be changed."
+            raise InputError(problem, remedy="Name another file with --state.")
+    return monitor
+
+
 def add_codes(
-    monitor: CertificateMonitor, *, model: Any, table: TableFile, person: Sequence[str] = (), batch: str
+    monitor: CertificateMonitor, *, model: Any, table: Table, person: Sequence[str] = (), batch: str
 ) -> list[str]:
     """Add what a model releases about a table's rows, which must not have been used in its fit; return notes."""
-    from fairbits.workflow.table_checks import new_rows, released_rows  # loads torch
+    from fairbits.workflow.summed_checks import released_rows  # loads torch
+    from fairbits.workflow.table_checks import new_rows
 
     new = new_rows(model, table, person)
     with warnings.catch_warnings():
@@ -58,7 +96,7 @@ def add_codes(
 def add_decisions(
     monitor: CertificateMonitor,
     *,
-    table: TableFile,
+    table: Table,
     decision: str,
     sensitive: Sequence[str],
     crossed: bool = False,

@@ -70,7 +70,7 @@ def chosen(case: str, draws: int, choose, confidence: float = 0.95) -> np.ndarra
 
 def in_fixed_sequence(selector, ordered, X, s) -> float:
     try:
-        return selector._test(ordered, X, np.zeros(len(X), dtype=int), s).disparity
+        return selector._test(ordered, selector._in_memory(X, (X, np.zeros(len(X), dtype=int), s), None)).disparity
     except NotCertifiedError:
         return -1.0
 

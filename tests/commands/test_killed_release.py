@@ -14,6 +14,7 @@ from people import population
 from fairbits.certificate import Ledger
 from fairbits.commands import main
 from fairbits.tables import table_file as files
+from fairbits.tables import written_table
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 ROWS = 40
@@ -63,7 +64,7 @@ def after_the_ledger_before_any_code_leaves(patch):
 
 
 def before_the_file(patch):
-    patch.setattr(files, "whole_file", die)
+    patch.setattr(written_table, "whole_file", die)
 
 
 def in_the_middle_of_the_file(patch):

@@ -16,6 +16,7 @@ from people import population
 import fairbits as package
 from fairbits.errors import InputError, InputWarning
 from fairbits.tables import table_file as files
+from fairbits.tables import text_form
 from fairbits.workflow.option_words import REMEDIES, worded
 
 PYTHON_WORDS = re.compile(
@@ -80,7 +81,7 @@ BAD = {
     "not Parquet": (GOOD, ["transform", "m", "fake.parquet", "-o", "out.csv"], "not a readable Parquet"),
     "another ending": (GOOD, ["transform", "m", "t.xlsx", "-o", "out.csv"], "t.xlsx is an Excel file"),
     "no file": (GOOD, ["transform", "m", "none.csv", "-o", "out.csv"], "There is no file none.csv"),
-    "a folder for a file": (GOOD, ["audit", "m", "--sensitive", "sex"], "m is a folder. Name a CSV"),
+    "a folder for a file": (GOOD, ["audit", "m", "--sensitive", "sex"], "There is no CSV or Parquet file in m."),
     "a file of a folder that is none": (GOOD, ["certify", "m", "t.csv/u.csv"], "There is no file t.csv/u.csv"),
     # what the model reads
     "renamed column": (GOOD.replace(b"height", b"Height", 1), TRANSFORM, "did you mean 'Height'?"),
@@ -187,7 +188,7 @@ ALIKE = {name: bad for name, bad in BAD.items() if bad[1][:2] == ["transform", "
 def test_a_sentence_and_nothing_else(place, fairbits, monkeypatch, name):
     """Tables are read in several pieces and blocks."""
     monkeypatch.setattr(files, "PIECE_ROWS", 100)
-    monkeypatch.setattr(files, "HEAD_BYTES", 2**12)
+    monkeypatch.setattr(text_form, "HEAD_BYTES", 2**12)
     content, arguments, words = BAD[name.removesuffix(", hard")]
     if name.endswith(", hard"):
         arguments = ["transform", "h", *arguments[2:]]

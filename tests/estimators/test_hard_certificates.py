@@ -19,6 +19,7 @@ from fairbits import (
 )
 from fairbits.certificate import AlreadyReleasedError, Release
 from fairbits.certificate.decision_rates import equal_limit
+from fairbits.estimators.calibration import CalibrationRows
 from fairbits.estimators.certified import code_loss
 from fairbits.information import total_variation
 
@@ -262,7 +263,8 @@ def test_a_code_that_is_no_better_than_a_safer_one_is_left_out():
     X, y, s = problem(2_000)
     model = CertifiedClassifier(LinearCodeClassifier(max_epochs=5), max_disparity=0.5, random_state=0)
     model.fit(X, y, sensitive_features=s, calibration=np.arange(1_400, 2_000))
-    losses = [code_loss(m, X[:1_400], y[:1_400]) for m in model.candidates_]
+    seen = CalibrationRows(X[:1_400], y[:1_400])
+    losses = [code_loss(m, seen) for m in model.candidates_]
     assert np.all(np.diff(losses) < 0)
     assert 1 < len(losses) < 36
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 from fairbits.lab.run_settings import Settings
 
@@ -20,3 +21,8 @@ def refuse(job):
 
 def die(job):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def slowly(job):
+    time.sleep(0.3)
+    return {"double": 2 * job.number}

@@ -16,11 +16,13 @@ from fairbits import (
     VanillaClassifier,
     save,
 )
-from fairbits.commands.transform import Files
+from fairbits.commands.released_files import Files
 from fairbits.encoding import GroupEncoder
-from fairbits.tables.fitted_model import FittedModel, RowReader, known_groups, open_model
+from fairbits.tables.fitted_model import FittedModel, open_model
+from fairbits.tables.row_reader import RowReader, known_groups
 from fairbits.tables.table_file import TableFile
-from fairbits.workflow.table_checks import CONFIRMED, recertify
+from fairbits.workflow.recertified import CONFIRMED
+from fairbits.workflow.table_checks import recertify
 
 BRIEF = {"max_epochs": 2, "schedule": Schedule(min_steps=0), "random_state": 0}
 VANISHED = pytest.mark.filterwarnings("ignore::fairbits.estimators.VanishedClassWarning")

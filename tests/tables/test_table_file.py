@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 from fairbits.tables import table_file as files
-from fairbits.tables.table_file import HEAD_BYTES, MISSING, SeparatorError, TableFile, TextEncodingError
+from fairbits.tables.table_file import MISSING, TableFile
+from fairbits.tables.text_form import HEAD_BYTES, SeparatorError, TextEncodingError
+from fairbits.tables.written_table import write_table
 
 ROWS = "sex,age,approved\nF,30,1\nM,40,0\nF,50,1\n"
 
@@ -273,7 +275,7 @@ HARMLESS = ["-5", "+3.25", "-1,5", "-2e-3", "a=b", "", "'=1"]
 def test_formulas_are_made_harmless_on_request_and_numbers_stay(tmp_path, safe):
     texts = (FORMULAS if safe else FORMULAS[:-1]) + HARMLESS  # a carriage return needs the quotes of safe cells
     frame = pd.DataFrame({"=name": texts, "n": -np.arange(1.0, len(texts) + 1), "c": pd.Categorical(texts)})
-    files.write_table(tmp_path / "t.csv", [frame[:4], frame[4:]], safe_cells=safe)
+    write_table(tmp_path / "t.csv", [frame[:4], frame[4:]], safe_cells=safe)
     read = pd.read_csv(tmp_path / "t.csv", dtype={"=name": str, "'=name": str, "c": str}, keep_default_na=False)
     assert read.columns.tolist() == ["'=name" if safe else "=name", "n", "c"]
     assert read.n.tolist() == frame.n.tolist()
