@@ -84,7 +84,8 @@ class FairKLClassifier(VanillaClassifier):
 
     def build(self, inputs: Inputs, n_classes: int) -> Any:
         net = super().build(inputs, n_classes)
-        net.features = end_in_unit_vectors(net.features)
+        if self.groups_:
+            net.features = end_in_unit_vectors(net.features)
         return net
 
     def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:

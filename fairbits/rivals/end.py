@@ -39,7 +39,7 @@ class EnDClassifier(VanillaClassifier):
 
     def build(self, inputs: Inputs, n_classes: int) -> Any:
         net = super().build(inputs, n_classes)
-        if self.normalise:
+        if self.normalise and self.groups_:
             net.features = end_in_unit_vectors(net.features)
         return net
 
