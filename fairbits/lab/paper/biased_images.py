@@ -31,7 +31,7 @@ ENLARGED, GAP, WIDTH = 3, 2, 480  # times; pixels between images, before that; p
 def biased_mnist(records: Iterable[Record]) -> list[Section]:
     """Return the section of all images runs, a table for each number of epochs and of held-out training digits."""
     rows = [
-        {"method": run["name"], "held_out": run.get("held_out", 0), **run, **result}
+        {"held_out": 0, **run, **result, "method": run["name"]}
         for run, result in ((r["run"], r["result"]) for r in of_kind(records, "images"))
     ]
     frame = pd.DataFrame(rows, columns=[*COLUMNS, *CODE]).astype(dict.fromkeys([COLUMNS[-1], *CODE], float))
@@ -57,7 +57,7 @@ def _table(epochs: int, held_out: int, found: pd.DataFrame) -> Table:
 def _row(method: str, rho: float, own: pd.DataFrame) -> tuple[str, ...]:
     each = " / ".join(_percent(value) for value in own.accuracy)
     one_draw, *bits = own[CODE].mean()
-    shown = (MISSING if pd.isna(value) else number(value) for value in bits)
+    shown = [MISSING if np.isnan(bits).any() else number(value) for value in bits]  # neither without the other
     drawn = MISSING if pd.isna(one_draw) else _percent(one_draw)
     return (method, f"{rho:g}", _percent(own.accuracy.mean()), each, *_published(method, rho), drawn, *shown)
 
