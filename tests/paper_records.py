@@ -22,6 +22,10 @@ def scores(auc: float, gpa: float, audc: float = 0.02, **more: float) -> dict[st
     return {"auc": auc, "accuracy": 0.6, "gpa": gpa, "audc": audc, "discrimination": 0.05, **more}
 
 
+def ordered(gap: float) -> dict[str, float]:
+    return {"signed_gpa": gap, "rank_audc": 0.05}
+
+
 def drawn(auc: float, gpa: float) -> dict[str, float]:
     return {"one_draw_auc": auc, "one_draw_gpa": gpa, "information": 0.0123}
 
@@ -44,6 +48,15 @@ def search(name: str, fold: int, test: dict[str, float], **more: Any) -> dict[st
     return record(result, kind="search", name=name, fold=fold, **settings)
 
 
+def refit(name: str, fold: int, test: dict[str, float], seed: int = 0, **more: Any) -> dict[str, Any]:
+    """Return the record of a refit; the first seed has forests."""
+    seen = {**VIEW, "auc_of_y": 0.7, "model_auc": 0.72}
+    views = {"one draw": seen, "theta": seen} if "information" in test else {"representation": seen}
+    result = {"test": test} | ({} if seed else {"representation": more.pop("representation", views)})
+    settings = {"dataset": "compas", "method": {"estimator": "Any"}, "settings": {"gamma": 0.2}, **more}
+    return record(result, kind="refit", name=name, fold=fold, seed=seed, **settings)
+
+
 def strengths(name: str, score: Any, values: list[float] = GAMMAS, **more: Any) -> dict[str, Any]:
     """Return the record of a run over strengths; score(value, fold) returns the scores."""
     found = [{"strength": value, "fold": fold, **score(value, fold)} for fold in (0, 1) for value in values]
@@ -57,6 +70,13 @@ def plane(name: str, gamma: float, seed: int, epochs: int = 3) -> dict[str, Any]
     told = [{"about_x": 0.5 * e + 0.1 * seed, "about_y": heard[e], "about_s": 0.05 * e} for e in range(epochs)]
     settings = {"dataset": "compas", "method": {"estimator": "Any"}, "gamma": gamma, "epochs": epochs, "seed": seed}
     return record({"epochs": told}, kind="plane", name=name, **settings)
+
+
+def domain(name: str, seed: int, strength: float | None, target: float, **more: Any) -> dict[str, Any]:
+    found = {"source_accuracy": 0.9, "source_auc": 0.95, "target_accuracy": target - 0.1, "target_auc": target}
+    values = [] if strength is None else [strength]
+    settings = {"experiment": "other colours", "method": {"estimator": "Any"}, "values": values, "seed": seed, **more}
+    return record({"scores": [{"strength": strength, **found}]}, kind="domain", name=name, **settings)
 
 
 def image(name: str, rho: float, seed: int, accuracy: float, **more: float) -> dict[str, Any]:
@@ -88,13 +108,17 @@ def one_kind_each() -> dict[str, list[dict[str, Any]]]:
         "logistic regression": [reference("logistic regression", 0, scores(0.72, 0.25, 0.1))],
         "search": [search("mine", 0, scores(0.6, 0.1))],
         "search of a code": [search("BinaryMI", 0, scores(0.6, 0.1, **drawn(0.6, 0.1)))],
+        "refit": [refit("mine", 0, {**scores(0.6, 0.1), **ordered(0.1)})],
+        "refits of a code": [refit("BinaryMI", 0, scores(0.6, 0.1, **drawn(0.6, 0.1)), seed) for seed in (0, 1)],
         "strengths": [_path("HSIC", 0)],
         "one strength": [strengths("BinaryMI", lambda v, f: scores(0.7, 0.3, **drawn(0.6, 0.1)), [0.5])],
         "several depths": [strengths("VFAE", _beta_scores, BETAS, strength="beta", depth=depth) for depth in (1, 3)],
         "one deep network": [strengths("VFAE", _beta_scores, BETAS, strength="beta", depth=3)],
         "bound": [strengths("fairlearn EG", _beta_scores, BETAS, strength="difference_bound")],
+        "common seeds": [strengths("HSIC", lambda v, f: {**scores(0.7, 0.1), **ordered(v - 0.6)}, common=True)],
         "plane": [plane("BinaryMI", 0.5, 0)],
         "plane of one epoch": [plane("BinaryMI", 0.5, 0, epochs=1)],
+        "domain": [domain("plain network", 0, None, 0.7), domain("DANN", 0, 0.5, 0.8)],
         "images": [image("Vanilla", 0.99, 0, 0.8)],
         "images of a code": [image("mine", 0.9, 0, 0.8, **drawn_image())],
     }

@@ -16,7 +16,7 @@ def reproduce(
         str,
         Argument(
             help="compas, adult, bank, stability, complexity, representations, information-plane, biased-mnist, "
-            "all, or a TOML file."
+            "refits, paper-settings, variants, comparisons, searches, domain, all, or a TOML file."
         ),
     ],
     output: Annotated[Path, Option("--output", "-o", help="Folder for records, tables and figures.")] = Path(
@@ -30,6 +30,9 @@ def reproduce(
         list[str] | None, Option("--set", metavar="NAME=VALUE", help="Change a setting of every run, as in TOML.")
     ] = None,
     workers: Annotated[int, Option(min=1, help="Processes with one thread each.")] = 2,
+    searches: Annotated[
+        Path | None, Option(help="Folder of searches whose choices `refits` fits again; by default that of -o.")
+    ] = None,
     track: Annotated[Tracker | None, Option(help="Copy every record there.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,6 +43,7 @@ def reproduce(
     from fairbits.lab.reproduction import run_experiments
 
     options: dict[str, Any] = {"quick": quick, "workers": workers, "track": track, "as_json": as_json}
+    options["searches"] = searches
     try:
         run_experiments(experiment, output, changes=change or [], trials=trials, **options)
     except KeyboardInterrupt:

@@ -38,6 +38,7 @@ def fit_stack(
     rows: Sequence[np.ndarray] | None = None,
     hopeless: Hopeless | None = None,
     on_epoch: OnEpoch | None = None,
+    noise_apart: bool = False,
 ) -> Sequence[Any]:
     """Fit several estimators of one architecture as one tensor program; the numbers are those of fitting each alone.
 
@@ -45,7 +46,8 @@ def fit_stack(
     rows they see: `rows` holds the row numbers of each estimator, for example folds; classes, groups and bins are those
     of all rows. The estimators are fitted in place and returned; if anything fails they stay as they were. `hopeless`
     is called after every epoch with its number and the histories so far; estimators whose places it returns stop
-    there. `on_epoch` is called with (epochs done, epochs at most).
+    there. `on_epoch` is called with (epochs done, epochs at most). With `noise_apart` the network's draws have a
+    generator of their own: methods that draw more or less, with the same `random_state`, see the same batches.
     """
     _check_alike(estimators)
     workers = [copy.copy(estimator) for estimator in estimators]
@@ -60,7 +62,7 @@ def fit_stack(
     for worker, part in zip(workers, parts, strict=True):
         vars(worker).pop("feature_names_in_", None)  # of an earlier fit
         vars(worker).update(shared, training_rows_=table.seen(part), has_unlabelled_=unlabelled is not None)
-        replicas.append(_replica(worker, table, part, cells))
+        replicas.append(_replica(worker, table, part, cells, noise_apart))
     with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
         give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
         how = {"select": _select(first, table, replicas), "hopeless": give_up, "on_epoch": report}
@@ -133,9 +135,10 @@ def _parts(rows: Any, count: int, table: Table) -> Iterator[np.ndarray]:
         yield own
 
 
-def _replica(worker: Any, table: Table, own: np.ndarray, cells: np.ndarray) -> Replica:
+def _replica(worker: Any, table: Table, own: np.ndarray, cells: np.ndarray, noise_apart: bool) -> Replica:
     """Split the rows of one estimator and build its network."""
-    init, split, loop = (int(k) for k in np.random.SeedSequence(fit_seed(worker.random_state)).generate_state(3))
+    seeds = np.random.SeedSequence(fit_seed(worker.random_state)).generate_state(4)
+    init, split, loop, noise = map(int, seeds)
     generator = torch.Generator().manual_seed(split)
     strata = torch.from_numpy(number_cells(table.y[own], table.s[own]))
     train_rows, held = split_rows(strata, worker.training.validation_fraction, generator)
@@ -152,7 +155,9 @@ def _replica(worker: Any, table: Table, own: np.ndarray, cells: np.ndarray) -> R
     worker.initialise(net, y, s, weight * draws[train_rows])
     scalars = {name: float(getattr(worker, name)) for name in worker.stacked_settings}
     net = net.to(worker.device)
-    return Replica(net=net, rows=train_rows, validation=held, seed=loop, draws=draws, scalars=scalars)
+    replica = Replica(net=net, rows=train_rows, validation=held, seed=loop, draws=draws, scalars=scalars)
+    replica.noise_seed = noise if noise_apart else None
+    return replica
 
 
 def split_rows(strata: torch.Tensor, fraction: float, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:

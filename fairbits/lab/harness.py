@@ -92,7 +92,8 @@ def reproduce(runs: Sequence[Any], folder: Folder, **options: Any) -> list[Recor
     missing = [run for run in runs if run.hash not in done]
     if not missing:
         return [done[run.hash] for run in runs]
-    from fairbits.lab.runs import estimator_of, execute
+    from fairbits.lab.run_parts import estimator_of
+    from fairbits.lab.runs import execute
 
     for run in missing:  # make every estimator once: a wrong name or setting shows now, not after hours of work
         if hasattr(run, "method"):

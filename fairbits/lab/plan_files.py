@@ -2,6 +2,7 @@
 
 import itertools
 import tomllib
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairbits.errors import InputError
-from fairbits.lab.run_settings import KINDS, Images, Plan, Run
+from fairbits.lab.run_settings import KINDS, Images, Plan, Refit, Run
 
 HERE = resources.files("fairbits.lab")
 PLANS = HERE / "plans"
@@ -21,17 +22,24 @@ def shipped_plans() -> list[str]:
 
 
 def read_plan(
-    source: str | Path, *, quick: bool = False, changes: dict[str, Any] | None = None, within: tuple[Path, ...] = ()
+    source: str | Path,
+    *,
+    quick: bool = False,
+    changes: dict[str, Any] | None = None,
+    records: Iterable[dict[str, Any]] = (),
+    within: tuple[Path, ...] = (),
 ) -> Plan:
     """Return a plan shipped with fairbits by its name, or that of a TOML file.
 
     In an entry of `runs`, a list for a setting that takes a single value makes one run per value. `method` names an
     entry of `methods`, of the file or shipped. `defaults` apply to all runs that have the setting, and so does the
-    table `quick` with `quick`. `include` names plans whose runs are added.
+    table `quick` with `quick`. `include` names plans whose runs are added. A run of kind "refit" takes its settings
+    from the searches among the `records` with `origin = "searched"`, the paper's with `origin = "paper"`.
 
     Parameters
     ----------
     changes : settings that replace those of every run that has them
+    records : of searches, whose choices are fitted again
     within : plans that include this one
     """
     file = Path(source).resolve()
@@ -45,14 +53,16 @@ def read_plan(
     methods = _methods(content.get("methods", {}))
     try:
         laid_over = {**(content.get("quick", {}) if quick else {}), **(changes or {})}
-        runs = [run for e in entries for run in _expand(e, content.get("defaults", {}), laid_over, methods)]
+        layers, records = (content.get("defaults", {}), laid_over, methods), list(records)
+        runs = [run for e in entries for run in _expand(e, *layers, records)]
         for name in content.get("include", []):
-            runs += read_plan(name, quick=quick, changes=changes, within=(*within, file)).runs
+            more: dict[str, Any] = {"quick": quick, "changes": changes, "records": records}
+            runs += read_plan(name, **more, within=(*within, file)).runs
     except ValidationError as error:
         first = error.errors()[0]
         where = "".join(f"{place}: " for place in first["loc"])
         raise InputError(f"{source}: {where}{first['msg'].removeprefix('Value error, ')}") from None
-    if not runs:
+    if not runs and not any(entry.get("origin") == "searched" for entry in entries):
         raise InputError(f"{source} has no runs; a plan has a title and [[runs]].")
     return Plan(title=str(content["title"]), runs=runs)
 
@@ -107,14 +117,31 @@ def _kind(entry: dict[str, Any]) -> type[Run]:
 
 
 def _expand(
-    entry: dict[str, Any], defaults: dict[str, Any], changes: dict[str, Any], methods: dict[str, Any]
+    entry: dict[str, Any],
+    defaults: dict[str, Any],
+    changes: dict[str, Any],
+    methods: dict[str, Any],
+    records: list[dict[str, Any]],
 ) -> list[Any]:
     kind = _kind(entry)
     known = {"method", *kind.model_fields}
     entry = {k: v for k, v in (defaults | entry | changes).items() if k in known or k in entry}
     several = {k: v for k, v in entry.items() if isinstance(v, list) and k != "values"}
-    combinations = itertools.product(*several.values())
-    return [_run(entry | dict(zip(several, values, strict=True)), kind, methods) for values in combinations]
+    found = [entry | dict(zip(several, values, strict=True)) for values in itertools.product(*several.values())]
+    if entry.get("origin") == "searched":
+        return [Refit(**facts) for one in found for facts in _searched(one, records)]
+    return [_run(one, kind, methods) for one in found]
+
+
+def _searched(entry: dict[str, Any], records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the settings that searches chose, each with an entry that may name a method, a dataset and a fold."""
+    names = {"method": "name", "dataset": "dataset", "fold": "fold"}
+    wanted = {names[name]: entry[name] for name in names if name in entry}
+    for run, best in ((r["run"], r["result"]["best"]) for r in records if r["run"]["kind"] == "search"):
+        if all(run[name] == value for name, value in wanted.items()):
+            own = {name: run[name] for name in ("name", "method", "dataset", "fold", "folds")}
+            own |= {"settings": best, "fold_seed": run["seed"], "objective": run["objective"]}
+            yield entry | own
 
 
 def _run(entry: dict[str, Any], kind: type[Run], methods: dict[str, Any]) -> Run:
@@ -124,4 +151,12 @@ def _run(entry: dict[str, Any], kind: type[Run], methods: dict[str, Any]) -> Run
     methods = methods["images" if kind is Images else "tables"]
     if name not in methods:
         raise InputError(f"is not one of {', '.join(map(repr, methods))}.", argument="method", value=name)
+    if entry.get("origin") == "paper":
+        entry["settings"] = _papers(name, entry["dataset"])
     return kind(**entry, **{"name": name, "method": methods[name]})
+
+
+def _papers(method: str, dataset: str) -> dict[str, Any]:
+    """Return the paper's settings for a method, of which the name may say more after a comma."""
+    published = tomllib.loads((HERE / "paper" / "published.toml").read_text())["best_settings"]
+    return published[dataset][method.partition(",")[0]]

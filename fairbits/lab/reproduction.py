@@ -16,6 +16,7 @@ from fairbits.errors import InputError, MissingExtraError
 from fairbits.lab.harness import Folder, reproduce
 from fairbits.lab.paper import can_draw, write_lab_report, write_paper
 from fairbits.lab.plan_files import read_plan, shipped_plans
+from fairbits.lab.run_settings import Plan
 from fairbits.metrics import paper_objective
 from fairbits.storage import file_errors
 
@@ -30,36 +31,40 @@ def run_experiments(
     workers: int,
     track: str | None,
     as_json: bool,
+    searches: Path | None = None,
 ) -> None:
-    """Run one plan or "all" of them; runs that have their record are not run again."""
+    """Run one plan or "all" of them; runs that have their record are not run again.
+
+    `searches` is the folder of the searches whose choices are fitted again, by default `output` itself: then those of
+    the same command count, too.
+    """
     if output.exists() and not output.is_dir():
         raise InputError(f"-o names a folder; {output} is a file.")
     console, folder = Console(stderr=as_json), Folder(output)
     changed = _changes(changes) | ({} if trials is None else {"trials": trials})
     wanted = shipped_plans() if experiment == "all" else [experiment]
-    plans = [read_plan(name, quick=quick, changes=changed) for name in wanted]
+    source = folder if searches is None else Folder(searches)
+
+    def read_plans() -> list[Plan]:
+        records = list(source.read().values())
+        return [read_plan(name, quick=quick, changes=changed, records=records) for name in wanted]
+
+    plans = read_plans()
     unknown = set(changed) - {name for plan in plans for run in plan.runs for name in type(run).model_fields}
     if unknown:
         raise InputError(f"No run of {experiment} has a setting {sorted(unknown)}.")
-    runs = list({run.hash: run for plan in plans for run in plan.runs}.values())
-    for plan in plans:
-        console.print(f"[bold]{plan.title}[/bold]: {len(plan.runs)} runs")
-    for package, count in folder.other_versions().items():
-        console.print(f"{count} records of {output} were made with a different version of {package}; they are kept.")
-    if folder.torn_lines():
-        console.print(f"{folder.torn_lines()} torn line(s) of {folder.file} are ignored; their runs are run again.")
+    runs = _runs(plans)
+    if not runs:
+        remedy = "Name a folder with searches by --searches, or run a plan of searches there first."
+        raise InputError(f"{experiment} fits what searches chose, and {source.path} has none.", remedy=remedy)
+    _introduce(console, plans, folder)
     with file_errors(output):  # before the runs, which take hours
         output.mkdir(parents=True, exist_ok=True)
-    display = _Display(folder, runs)
+    mirror = None if track is None else wandb_mirror(output.name)
     try:
-        with Live(console=console, refresh_per_second=2, transient=True) as live:
-            records = reproduce(
-                runs,
-                folder,
-                workers=workers,
-                watch=lambda *state: live.update(display(*state), refresh=True),
-                track=None if track is None else wandb_mirror(output.name),
-            )
+        records = _carry_out(runs, folder, console, workers=workers, track=mirror)
+        if len(more := _runs(read_plans())) > len(runs):  # searches that have just ended
+            records = _carry_out(more, folder, console, workers=workers, track=mirror)
     except KeyboardInterrupt:
         console.print("Stopped. Finished runs are kept; the same command continues from there.")
         raise
@@ -71,6 +76,30 @@ def run_experiments(
     console.print(f"Written: {', '.join(map(str, files))}")
     if as_json:
         print(json.dumps({"output": str(output), "runs": len(records), "files": [str(file) for file in files]}))
+
+
+def _introduce(console: Console, plans: list[Plan], folder: Folder) -> None:
+    """Say what will be run, and what is odd about the records there are."""
+    for plan in plans:
+        console.print(f"[bold]{plan.title}[/bold]: {len(plan.runs)} runs")
+    for package, count in folder.other_versions().items():
+        console.print(
+            f"{count} records of {folder.path} were made with a different version of {package}; they are kept."
+        )
+    if folder.torn_lines():
+        console.print(f"{folder.torn_lines()} torn line(s) of {folder.file} are ignored; their runs are run again.")
+
+
+def _carry_out(runs: list[Any], folder: Folder, console: Console, **options: Any) -> list[dict[str, Any]]:
+    """Execute the runs under a display of how far they are."""
+    display = _Display(folder, runs)
+    with Live(console=console, refresh_per_second=2, transient=True) as live:
+        return reproduce(runs, folder, watch=lambda *state: live.update(display(*state), refresh=True), **options)
+
+
+def _runs(plans: list[Plan]) -> list[Any]:
+    """Return the runs of plans, each once."""
+    return list({run.hash: run for plan in plans for run in plan.runs}.values())
 
 
 def _changes(texts: list[str]) -> dict[str, Any]:

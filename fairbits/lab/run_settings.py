@@ -11,6 +11,11 @@ from fairbits.errors import InputError
 Table = Literal["compas", "adult", "bank"]
 
 
+def later(default: Any, **limits: Any) -> Any:
+    """Declare a setting that came after records were published: at its default it is no part of the record or hash."""
+    return Field(default, exclude_if=lambda value: value == default, **limits)
+
+
 class Settings(BaseModel):
     """Settings that never change and hold nothing unknown; their hash identifies them."""
 
@@ -49,6 +54,7 @@ class Method(Settings):
     settings: dict[str, Any] = {}
     space: dict[str, Range | Shape | list[Any]] = {}
     strength: str = "gamma"
+    sees_groups: bool = later(False)  # whether its columns include S, as they do for AdvCls as published
 
 
 class Run(Settings):
@@ -101,9 +107,33 @@ class Search(Run):
     trials: int = Field(200, ge=1)
     trials_at_once: int = Field(8, ge=1)
     sampler: Literal["tpe", "gp"] = "tpe"
-    objective: Literal["paper", "pareto"] = "paper"
+    objective: Literal["paper", "pareto", "constrained"] = "paper"
+    leakage: str = later("gpa")  # what the other two objectives look at beside the AUC
+    max_leakage: float | None = later(None)
     prune: bool = True
+    mixed: bool = later(False)  # architectures within a batch
+    halving: bool = later(False)  # successive halving in place of the median
+    common: bool = later(False)  # as for `Strengths`
     trees: int = Field(1000, ge=1)  # of the forest that predicts S from the representation
+
+
+class Refit(Run):
+    """One fit on an external fold with known settings, named as a search names them, and `origin` says whose.
+
+    Seeds do not depend on the method: all methods share the folds, the batches and, as far as they have the same
+    layers, the initial weights.
+    """
+
+    kind: Literal["refit"]
+    dataset: Table
+    method: Method
+    origin: Literal["searched", "paper", "own"] = "own"
+    settings: dict[str, Any]
+    objective: str = later("paper")  # of the search that chose them
+    fold: int = Field(ge=0)
+    folds: int = Field(3, ge=2)
+    fold_seed: int = 0
+    trees: int = Field(1000, ge=0)  # 0: no forests
 
 
 class Strengths(Run):
@@ -117,6 +147,7 @@ class Strengths(Run):
     depth: int = Field(1, ge=1)
     folds: int = Field(3, ge=2)
     fold_seed: int = 0
+    common: bool = later(False)  # seeds that do not depend on the method, see `Refit`
 
 
 class Plane(Run):
@@ -127,6 +158,7 @@ class Plane(Run):
     method: Method
     gamma: float
     epochs: int = Field(100, ge=1)
+    common: bool = later(False)  # as for `Strengths`
 
 
 class Images(Run):
@@ -140,11 +172,23 @@ class Images(Run):
     rho: float
     method: Method
     epochs: int = Field(10, ge=1)
-    held_out: int = Field(0, ge=0, le=50_000)
+    held_out: int = later(0, ge=0, le=50_000)
 
 
-KINDS: dict[str, type[Run]] = {kind.__name__.lower(): kind for kind in (Reference, Search, Strengths, Plane, Images)}
-AnyRun = Annotated[Reference | Search | Strengths | Plane | Images, Field(discriminator="kind")]
+class Domain(Run):
+    """Domain adaptation over strengths, with the labels of one domain alone."""
+
+    kind: Literal["domain"]
+    experiment: Literal["biased digits", "other colours", "adult"]
+    method: Method
+    values: list[float] = []
+    labels: Literal["source", "target"] = "source"
+    epochs: int = Field(100, ge=1)
+
+
+_KINDS: tuple[type[Run], ...] = (Reference, Search, Refit, Strengths, Plane, Images, Domain)
+KINDS = {kind.__name__.lower(): kind for kind in _KINDS}
+AnyRun = Annotated[Reference | Search | Refit | Strengths | Plane | Images | Domain, Field(discriminator="kind")]
 RUN: TypeAdapter[Any] = TypeAdapter(AnyRun)
 
 

@@ -1,45 +1,39 @@
 """What a run does: from settings to the numbers of its record."""
 
-import copy
-import hashlib
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, replace
-from importlib import import_module
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from fairbits import datasets
 from fairbits.encoding import TableEncoder
-from fairbits.errors import InputError
 from fairbits.estimators import FairCodeClassifier, fit_stack
-from fairbits.estimators.codes import code_information, held_out_scores
-from fairbits.estimators.fitting import stratified_folds
+from fairbits.estimators.codes import code_information
 from fairbits.information import binary_entropy, group_entropy, joint_information, word_tables
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
-from fairbits.metrics import auc, random_guess_distance
-from fairbits.training import Schedule
+from fairbits.lab.domains import adapt
+from fairbits.lab.representations import plain_view, representation_scores, representation_views
+from fairbits.lab.run_parts import (
+    Part,
+    Result,
+    common_seed,
+    estimator_of,
+    external_fold,
+    scores_of,
+    seed_of,
+    with_groups,
+)
+from fairbits.lab.tuning.search_space import settings_of
 
 ABOUT = ("about_x", "about_y", "about_s")  # what the information plane shows
-DRAWS = 16  # of one person, beside one draw
-Result = dict[str, Any]
-Views = dict[str, Callable[[np.ndarray], np.ndarray]]
-
-
-class Part(NamedTuple):
-    """Rows of a dataset: columns as numbers, labels, group numbers (n, 1)."""
-
-    X: np.ndarray
-    y: np.ndarray
-    s: np.ndarray
 
 
 def execute(run: Any, trials: Path) -> Result:
@@ -50,70 +44,30 @@ def execute(run: Any, trials: Path) -> Result:
         return EXECUTE[run.kind](run, trials)
 
 
-def external_fold(dataset: str, fold: int, folds: int, seed: int) -> tuple[Part, Part]:
-    """Return the training and the test rows of a fold; the encoder is fitted to the training rows."""
-    data = getattr(datasets, f"load_{dataset}")()
-    y, s = data.y.to_numpy(), np.unique(data.s, return_inverse=True)[1][:, None]
-    train, test = stratified_folds(y, s, folds, seed)[fold]
-    encoder = TableEncoder().fit(data.X.iloc[train])
-    X_train, X_test = (np.asarray(encoder.transform(data.X.iloc[rows])) for rows in (train, test))
-    return Part(X_train, y[train], s[train]), Part(X_test, y[test], s[test])
-
-
-def seed_of(*names: Any) -> int:
-    """Return a seed that depends on names alone.
-
-    >>> seed_of("compas", "BinaryMI", 0) == seed_of("compas", "BinaryMI", 0) != seed_of("compas", "BinaryMI", 1)
-    True
-    """
-    return int.from_bytes(hashlib.sha256("/".join(map(str, names)).encode()).digest()[:4]) // 2
-
-
-def estimator_of(method: settings.Method, **more: Any) -> Any:
-    """Return the estimator of a method, with its fixed settings and more; one of your own is "module:Class"."""
-    try:
-        cls, settings = _estimator_class(method.estimator), {**method.settings, **more}
-        schedule = {f.name: settings.pop(f.name) for f in fields(Schedule) if f.name in settings}
-        if schedule:  # plans write its settings beside the others
-            settings["schedule"] = replace(cls.own_schedule, **schedule)
-        return cls(**settings)
-    except TypeError as error:
-        problem = f"does not take the settings {method.settings}: {error}."
-        raise InputError(problem, argument="estimator", value=method.estimator) from None
-
-
-def _estimator_class(name: str) -> Any:
-    module, _, own = name.rpartition(":")
-    try:
-        homes = [import_module(home) for home in ([module] if module else ["fairbits", "fairbits.rivals"])]
-    except ImportError as error:
-        problem = f"cannot be imported: {error}. The module has to be on PYTHONPATH."
-        raise InputError(problem, argument="estimator", value=name) from None
-    found = [getattr(home, own) for home in homes if hasattr(getattr(home, own, None), "fit")]
-    if not found:
-        problem = "is not an estimator of fairbits; name your own as 'module:Class'."
-        raise InputError(problem, argument="estimator", value=name)
-    return found[0]
-
-
 def _reference(run: settings.Reference, trials: Path) -> Result:
     train, test = external_fold(run.dataset, run.fold, run.folds, run.seed)
     model = DummyClassifier() if run.name == "constant" else LogisticRegression(max_iter=2000)
     model.fit(train.X, train.y)
-    views: Views = {"nothing": lambda X: X[:, :1] * 0} if run.name == "constant" else {"the columns": lambda X: X}
+    nothing, columns = plain_view(model, lambda X: X[:, :1] * 0), plain_view(model, lambda X: X)
+    views = {"nothing": nothing} if run.name == "constant" else {"the columns": columns}
     seed = seed_of(run.dataset, run.name, run.fold, run.seed)
     return {
-        "test": held_out_scores(model, *test),
-        "representation": _representation(views, train, test, run.trees, seed),
+        "test": scores_of(model, test),
+        "representation": representation_scores(views, train, test, run.trees, seed),
     }
 
 
 def _search(run: settings.Search, trials: Path) -> Result:
-    train, test = external_fold(run.dataset, run.fold, run.folds, run.seed)
-    seed = seed_of(run.dataset, run.name, run.fold, run.seed)
+    train, test = with_groups(run.method, *external_fold(run.dataset, run.fold, run.folds, run.seed))
+    names = (run.dataset,) if run.common else (run.dataset, run.name)
+    seed = seed_of(*names, run.fold, run.seed)
     tuned = tuning.TunedClassifier(
         estimator_of(run.method),
         objective=run.objective,
+        leakage=run.leakage,
+        max_leakage=run.max_leakage,
+        mixed=run.mixed,
+        halving=run.halving,
         space={name: _part(part) for name, part in run.method.space.items()},
         n_trials=run.trials,
         trials_at_once=run.trials_at_once,
@@ -128,8 +82,8 @@ def _search(run: settings.Search, trials: Path) -> Result:
         "best": tuned.best_trial_.params,
         "inner": tuned.best_trial_.mean,
         "trials": {state: states.count(state) for state in ("complete", "pruned", "failed")},
-        "test": held_out_scores(model, *test),
-        "representation": _representation(representation_views(model, seed), train, test, run.trees, seed),
+        "test": scores_of(model, test),
+        "representation": representation_scores(representation_views(model, seed), train, test, run.trees, seed),
     }
 
 
@@ -139,47 +93,26 @@ def _part(part: Any) -> Any:
     return tuning.Layers(part.depth, part.width) if isinstance(part, settings.Shape) else tuple(part)
 
 
-def _representation(views: Views, train: Part, test: Part, trees: int, seed: int) -> Result:
-    """Let a forest predict S from every view of the representation; the first view is what you would release."""
-    found = {}
-    for name, view in views.items():
-        forest = RandomForestClassifier(trees, random_state=seed)
-        forest.fit(view(train.X), train.s[:, 0])
-        chances = forest.predict_proba(view(test.X))
-        guess = forest.classes_[chances.argmax(1)]
-        found[name] = {
-            "adrg": random_guess_distance(test.s[:, 0], guess),
-            "auc_of_s": auc(test.s[:, 0], chances),
-        }
+def _refit(run: settings.Refit, trials: Path) -> Result:
+    """Fit the known settings once, score them, and let forests look at the representation."""
+    parts = external_fold(run.dataset, run.fold, run.folds, run.fold_seed)
+    train, test = with_groups(run.method, *parts)
+    seed = common_seed(run, run.fold)
+    model = estimator_of(run.method, random_state=seed).set_params(**settings_of(run.settings))
+    fit_stack([model], train.X, train.y, sensitive_features=train.s, noise_apart=True)
+    found = {"test": scores_of(model, test)}
+    if run.trees:
+        views = representation_views(model, seed)
+        found["representation"] = representation_scores(views, train, test, run.trees, seed)
     return found
-
-
-def representation_views(model: Any, seed: int) -> Views:
-    """Return the forms in which the representation can be released: rows -> numbers."""
-    if hasattr(model, "code_probabilities"):
-        rng = np.random.default_rng(seed)
-
-        def draws(X: np.ndarray, count: int) -> np.ndarray:
-            theta = model.code_probabilities(X)
-            return np.mean([rng.random(theta.shape) < theta for _ in range(count)], axis=0)
-
-        return {
-            "one draw": lambda X: draws(X, 1),
-            f"{DRAWS} draws": lambda X: draws(X, DRAWS),
-            "theta": model.code_probabilities,
-        }
-    if not hasattr(model, "representation"):
-        return {"representation": model.transform}
-    mean = copy.copy(model).set_params(representation="mean")
-    return {"one draw": model.transform, "mean": mean.transform}
 
 
 def _strengths(run: settings.Strengths, trials: Path) -> Result:
     """Fit all strengths of a fold as one stack."""
     scores = []
     for fold in range(run.folds):
-        train, test = external_fold(run.dataset, fold, run.folds, run.fold_seed)
-        seed = seed_of(run.dataset, run.name, fold, run.seed)
+        train, test = with_groups(run.method, *external_fold(run.dataset, fold, run.folds, run.fold_seed))
+        seed = common_seed(run, fold) if run.common else seed_of(run.dataset, run.name, fold, run.seed)
         models = [estimator_of(run.method, **{run.method.strength: v}, random_state=seed) for v in run.values]
         if isinstance(models[0], FairCodeClassifier):  # all limits share the estimates of p(y,s|x)
             encoder, models = models[0].pipeline()[0], [model.pipeline()[-1] for model in models]
@@ -191,12 +124,12 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
             for model in models:
                 schedule = replace(model.training, selection=run.selection)
                 model.set_params(hidden_sizes=(width,) * run.depth, schedule=schedule)
-            fit_stack(models, train.X, train.y, sensitive_features=train.s)
+            fit_stack(models, train.X, train.y, sensitive_features=train.s, noise_apart=run.common)
         else:
             for model in models:
                 model.fit(train.X, train.y, sensitive_features=train.s)
         for value, model in zip(run.values, models, strict=True):
-            scores.append({"strength": value, "fold": fold, **held_out_scores(model, *test)})
+            scores.append({"strength": value, "fold": fold, **scores_of(model, test)})
     return {"scores": scores}
 
 
@@ -204,7 +137,8 @@ def _plane(run: settings.Plane, trials: Path) -> Result:
     """Fit one code; return its exact information about the validation rows' x, y and s after every epoch, in bits."""
     data = getattr(datasets, f"load_{run.dataset}")()
     fixed = {"gamma": run.gamma, "max_epochs": run.epochs, "patience": run.epochs, "selection": "last"}
-    model = estimator_of(run.method, **fixed, random_state=seed_of(run.dataset, run.name, run.seed))
+    seed = seed_of(run.dataset, run.seed) if run.common else seed_of(run.dataset, run.name, run.seed)
+    model = estimator_of(run.method, **fixed, random_state=seed)
     X = np.asarray(TableEncoder().fit_transform(data.X))
     epochs = information_plane(model, X, data.y.to_numpy(), sensitive_features=data.s)
     return {"epochs": [{name: epoch[name] for name in ABOUT} for epoch in epochs]}
@@ -240,9 +174,11 @@ def coloured_digits(run: settings.Images) -> tuple[Part, Part]:
 EXECUTE: dict[str, Callable[[Any, Path], Result]] = {
     "reference": _reference,
     "search": _search,
+    "refit": _refit,
     "strengths": _strengths,
     "plane": _plane,
     "images": _images,
+    "domain": lambda run, trials: adapt(run),
 }
 
 

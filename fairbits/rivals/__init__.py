@@ -2,6 +2,8 @@
 
 from fairbits.rivals.adapter import ComparedClassifier as ComparedClassifier
 from fairbits.rivals.bayes_rule import BayesRuleClassifier as BayesRuleClassifier
+from fairbits.rivals.fair_tree import FairTreeClassifier as FairTreeClassifier
+from fairbits.rivals.leace import LeaceClassifier as LeaceClassifier
 from fairbits.rivals.other_libraries import AIF360LFRClassifier as AIF360LFRClassifier
 from fairbits.rivals.other_libraries import ExponentiatedGradientClassifier as ExponentiatedGradientClassifier
 from fairbits.rivals.other_libraries import FairlearnAdversarialClassifier as FairlearnAdversarialClassifier

@@ -60,19 +60,22 @@ class _Member:
         self.max_epochs = max(method.max_epochs, -(-self.schedule.min_steps // self.batches.steps))
         strengths = self.schedule.affine, self.schedule.recolour
         self.augment_size = numbers_needed(*strengths, data.x.shape[-3]) if any(strengths) else 0
-        self.generator = torch.Generator().manual_seed(replica.seed)
-        self.validation_noise = self._noise(len(replica.validation), self.noise_size)
+        self.generator = self.noise_generator = torch.Generator().manual_seed(replica.seed)
+        if replica.noise_seed is not None:
+            self.noise_generator = torch.Generator().manual_seed(replica.noise_seed)
+        self.validation_noise = self._noise(len(replica.validation))
         self.best_value, self.best_state = float("inf"), None
 
-    def _noise(self, *shape: Any) -> Tensor:
-        return torch.rand(*shape, generator=self.generator)
+    def _noise(self, *shape: int) -> Tensor:
+        return torch.rand(*shape, self.noise_size, generator=self.noise_generator)
 
     def draw(self) -> list[Tensor]:
         """Draw an epoch, (steps, width): the mask; rows, noise and augmentation, also those of the extra batches."""
         parts = [self.batches.mask]
         for batches in self.sources:
             rows = self.replica.rows[batches.epoch(self.generator)]
-            parts += [rows, *(self._noise(*rows.shape, size) for size in (self.noise_size, self.augment_size))]
+            parts += [rows, self._noise(*rows.shape)]
+            parts.append(torch.rand(*rows.shape, self.augment_size, generator=self.generator))
         return parts
 
     def is_due(self, epoch: int) -> bool:

@@ -53,6 +53,7 @@ class Replica:
     seed: int
     draws: Tensor  # (all rows,) how often training draws a row on average, relative to a pass over its rows
     scalars: dict[str, float]  # must hold learning_rate and weight_decay; the loss sees all of them
+    noise_seed: int | None = None  # of the network's draws, where other draws must not move the batches
     history: list[dict[str, float]] = field(default_factory=list)
     best_epoch: int = -1
 

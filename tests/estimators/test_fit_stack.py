@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from fairbits import AdversarialClassifier
+from fairbits import AdversarialClassifier, BinaryMIClassifier, Schedule, VanillaClassifier
+from fairbits.datasets import make_shifted_bits
 from fairbits.estimators import fit_stack
 from fairbits.estimators.fitting import split_rows
+from fairbits.training.plan import StratifiedBatches
 from fairbits.training.stacks import StackAdam
 
 SHORT = {"max_epochs": 4, "min_steps": 0, "batch_size": 128}
@@ -144,3 +146,27 @@ def test_the_last_held_out_row_is_one_of_the_rows(n, monkeypatch):
     train, held = split_rows(torch.zeros(n, dtype=torch.long), 0.1, torch.Generator().manual_seed(0))
     assert len(held) == round(0.1 * n)
     assert sorted([*train.tolist(), *held.tolist()]) == list(range(n))
+
+
+def test_with_noise_apart_methods_that_draw_and_methods_that_do_not_see_the_same_batches(monkeypatch):
+    """The law of common random numbers; without it every draw moves the batches."""
+    data = make_shifted_bits(400, random_state=0)
+    orders = []
+    epoch = StratifiedBatches.epoch
+
+    def watched(self, generator):
+        orders.append(epoch(self, generator))
+        return orders[-1]
+
+    monkeypatch.setattr(StratifiedBatches, "epoch", watched)
+
+    def order_of(model, noise_apart):
+        orders.clear()
+        fit_stack([model], data.X, data.y, sensitive_features=data.s, noise_apart=noise_apart)
+        return torch.stack(orders)
+
+    brief = {"max_epochs": 2, "schedule": Schedule(min_steps=0), "random_state": 0}
+    models = [VanillaClassifier(**brief), BinaryMIClassifier(**brief, code_size=3)]
+    plain, drawn = (order_of(model, True) for model in models)
+    assert torch.equal(plain, drawn)
+    assert not torch.equal(order_of(models[0], False), order_of(models[1], False))

@@ -114,3 +114,21 @@ def test_the_spline_goes_through_all_points_and_stays_between_them():
     assert curve.auc2.max() <= 0.75
     np.testing.assert_allclose(curve.fair[1:], curve.fair2[:-1])
     assert spline(points.head(1)).empty
+
+
+def test_the_distance_by_depth_is_that_of_the_best_strength_at_each():
+    def score(value, fold, depth):
+        gpa = {1: 0.2, 2: 0.2 - 0.1 * (value == 0.5)}[depth]
+        return scores(0.7 - 0.1 * (value == 1.0) * (2 - depth) + 0.02 * fold, gpa, **drawn(0.6, 0.3))
+
+    records = [strengths("BinaryMI", lambda v, f, d=d: score(v, f, d), depth=d) for d in (1, 2)]
+    (section,) = complexity(records)
+    rows = {row[0]: row[1:] for row in section.tables[1].rows}
+    margin = stats.t.ppf(0.975, 1) * stats.sem([0.0, 0.02])
+    assert rows["BinaryMI"] == ("1", f"0.490 ± {margin:.3f} at 0", f"0.390 ± {margin:.3f} at 0.5")
+    assert rows["BinaryMI, one draw"][1:] == ("0.700 ± 0.000 at 0", "0.700 ± 0.000 at 0")
+    assert section.tables[1].head == ("method", "seeds", "1 hidden layer", "2 hidden layers")
+
+
+def test_runs_with_common_seeds_have_tables_of_their_own():
+    assert strength_scores([strengths("BinaryMI", noisy, common=True)]).empty

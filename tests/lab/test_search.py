@@ -48,6 +48,46 @@ def test_trials_of_a_batch_share_the_architecture_and_nothing_else(uninterrupted
     assert len({(t.params["depth"], t.params["width"]) for t in trials}) > 1
 
 
+@pytest.mark.parametrize("cut", [0, 1, 2, 3])
+def test_mixed_architectures_end_with_the_same_trials_when_killed(tmp_path, cut):
+    whole, file = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    trials = make(records=whole, mixed=True).run(9)
+    for batch in (trials[i : i + 3] for i in range(0, 9, 3)):
+        assert len({t.params["gamma"] for t in batch}) == 3
+    assert any(len({(t.params["depth"], t.params["width"]) for t in trials[i : i + 3]}) > 1 for i in (0, 3, 6))
+    lines = whole.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:cut]) + b'{"search": "torn')
+    assert [asdict(t) for t in make(records=file, mixed=True).run(9)] == [asdict(t) for t in trials]
+
+
+def test_successive_halving_stops_all_but_the_best_third_so_far(tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "RUNGS", (1, 2))
+    file, cut = tmp_path / "trials.jsonl", tmp_path / "cut.jsonl"
+    often = {**BRIEF, "batch_size": 8}  # so many steps that every epoch is validated
+    how = {"mixed": True, "halving": True, "estimator": BinaryBernoulliClassifier(**often)}
+    trials = make(records=file, **how).run(12)
+    assert {t.state for t in trials} == {"complete", "pruned"}
+    for rung in (0, 1):
+        for number, trial in enumerate(trials):
+            values = [t.watched[rung] for t in trials[: number // 3 * 3] if rung in t.watched]
+            if rung in trial.watched and sum(v > trial.watched[rung] for v in values) >= (len(values) + 3) / 3:
+                assert (trial.state, max(trial.watched)) == ("pruned", rung)
+    assert all(max(t.watched) == 1 for t in trials if t.state == "complete")
+    for batches in range(4):
+        cut.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:batches]))
+        assert [asdict(t) for t in make(records=cut, **how).run(12)] == [asdict(t) for t in trials]
+
+
+def test_trials_of_a_mixed_batch_are_scored_as_if_alone_and_in_their_order():
+    one = make(mixed=True)
+    for number, trial in enumerate(one.run(3)):
+        train, test = one.folds[0]
+        model = one._model(trial.params, number, 0)
+        fit_stack([model], X, Y, sensitive_features=S, rows=[train])
+        alone = prediction_scores(model.predict_proba(X[test]), model.classes_, Y[test], S[test])
+        assert alone["auc"] == pytest.approx(trial.scores[0]["auc"], abs=2e-3)
+
+
 @pytest.mark.parametrize("cut", [0, 0.1, 0.26, 0.5, 0.74, 0.99])
 def test_killed_anywhere_it_ends_with_the_same_trials(uninterrupted, tmp_path, cut):
     trials, records = uninterrupted
@@ -96,6 +136,8 @@ def test_the_scores_of_a_trial_are_those_of_its_models_fitted_alone(uninterrupte
         {"seed": 1},
         {"at_once": 4},
         {"prune": False},
+        {"mixed": True},
+        {"halving": True},
         {"y": 1 - Y},
         {"X": X + 1},
         {"objective": Objective("pareto")},

@@ -14,10 +14,13 @@ from pydantic import ValidationError
 
 from fairbits.errors import InputError, MissingExtraError
 from fairbits.lab.paper.biased_images import biased_mnist, sample_images
+from fairbits.lab.paper.domain_shift import domains
 from fairbits.lab.paper.information_paths import plane, plane_charts
 from fairbits.lab.paper.latex_tables import latex
 from fairbits.lab.paper.method_frontiers import overview, within_limits
+from fairbits.lab.paper.paired_comparisons import comparisons
 from fairbits.lab.paper.record_frames import NOTES, Record, in_order, of_kind
+from fairbits.lab.paper.refitted_methods import informativeness, informativeness_charts, refits
 from fairbits.lab.paper.strength_paths import complexity, stability, strength_charts
 from fairbits.lab.paper.tuned_methods import representation, representation_charts, tradeoff, tradeoff_charts
 from fairbits.lab.run_records import read_runs
@@ -28,9 +31,27 @@ from fairbits.storage import replace_file
 
 __all__ = ["can_draw", "paper_charts", "paper_sections", "write_lab_report", "write_paper"]
 
-PARTS = (overview, tradeoff, within_limits, representation, stability, complexity, plane, biased_mnist)
-CHARTS = (tradeoff_charts, representation_charts, strength_charts, plane_charts)
-MEASURED = {"reference": "test", "search": "test", "strengths": "scores", "plane": "epochs", "images": "accuracy"}
+PARTS = (
+    overview,
+    tradeoff,
+    within_limits,
+    comparisons,
+    refits,
+    representation,
+    informativeness,
+    stability,
+    complexity,
+    plane,
+    biased_mnist,
+    domains,
+)
+CHARTS = (tradeoff_charts, representation_charts, informativeness_charts, strength_charts, plane_charts)
+MEASURED = {
+    "strengths": "scores",
+    "plane": "epochs",
+    "images": "accuracy",
+    "domain": "scores",
+}  # the others have the scores of a test
 LATEX_HEAD = "% Needs \\usepackage{booktabs} and \\usepackage{graphicx}."
 TITLE = "The paper's experiments"
 
@@ -106,7 +127,7 @@ def _is_whole(record: Record) -> bool:
     """Say whether a record has the settings of a run and the results that its kind has."""
     try:
         run = RUN.validate_python(record["run"])
-        return "hash" in record and isinstance(record["result"][MEASURED[run.kind]], (dict, list, float))
+        return "hash" in record and isinstance(record["result"][MEASURED.get(run.kind, "test")], (dict, list, float))
     except (KeyError, TypeError, ValidationError):
         return False
 

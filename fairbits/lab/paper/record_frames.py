@@ -53,9 +53,12 @@ def method_of(run: dict[str, Any]) -> str:
 
 
 def one_each(records: list[Record], names: list[str], most: str) -> list[Record]:
-    """Return one record per method and value of named settings, that with the most of another setting, sorted."""
+    """Return one record per method and value of named settings, sorted.
+
+    It is that with the most of another setting and, of equals, that whose seed all methods share.
+    """
     kept = {}
-    for record in sorted(records, key=lambda r: r["run"].get(most, 0)):
+    for record in sorted(records, key=lambda r: (r["run"].get(most, 0), r["run"].get("common", False))):
         kept[method_of(record["run"]), *(record["run"][name] for name in names)] = record
     return [kept[key] for key in sorted(kept)]
 

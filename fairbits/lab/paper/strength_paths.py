@@ -35,9 +35,10 @@ def strength_scores(records: Iterable[Record]) -> pd.DataFrame:
 
     `strength` is the name of the setting and `value` its value, `place` counts the values of a grid from 0, and `tint`
     runs from 0 to 1: gamma itself, or the place of another setting's value. Runs that can be compared share `grid`;
-    `split` identifies the test rows: the seed and the number of folds, and the fold.
+    `split` identifies the test rows: the seed and the number of folds, and the fold. Runs with common seeds are left
+    out: they have tables of their own.
     """
-    rows = [row for record in of_kind(records, "strengths") for row in _rows_of(record)]
+    rows = [row for r in of_kind(records, "strengths") if not r["run"].get("common") for row in _rows_of(r)]
     frame = pd.DataFrame(rows, columns=[*COLUMNS, "split", *SCORES]).astype(dict.fromkeys(SCORES, float))
     frame = frame.assign(fair=1 - frame.gpa, even=1 - frame.audc, one_draw_fair=1 - frame.one_draw_gpa)
     frame = frame.assign(distance=1 - frame.auc + frame.gpa)
@@ -125,7 +126,29 @@ def _section(name: str, scores: pd.DataFrame, analysis: str, with_paper: bool) -
                 rows.append((*facts, *(c.text(signed=True) for c in correlations(own, prefix)), *paper))
     title = f"{dataset}: correlation of the strength with fairness and accuracy"
     table = Table(name, title, (*HEAD, *PAPER) if with_paper else HEAD, tuple(rows), _notes(scores))
-    return Section(name, f"{dataset}: {analysis}", (table,))
+    tables = (table, _depths_table(name, scores)) if scores.depth.nunique() > 1 else (table,)
+    return Section(name, f"{dataset}: {analysis}", tables)
+
+
+def _depths_table(name: str, scores: pd.DataFrame) -> Table:
+    """Return how close every method comes to (1, 1) at every depth, with the strength that comes closest."""
+    scores, rows = frames.with_one_draw(scores), []
+    depths = sorted(set(scores.depth))
+    for method, own in scores.groupby("method"):
+        cells = [_nearest(own[own.depth == depth]) for depth in depths]
+        rows.append((str(method), str(own.seed.nunique()), *cells))
+    head = ("method", "seeds", *(f"{depth} hidden layer{'s' * (depth > 1)}" for depth in depths))
+    title = f"{scores.dataset.iloc[0]}: least L1 distance to (1,1) by depth ↓"
+    return Table(f"{name}-distance", title, head, tuple(rows), (NOTES["strengths"]["depths"],))
+
+
+def _nearest(scores: pd.DataFrame) -> str:
+    """Return the least mean distance over strengths, with its interval over folds and the strength."""
+    if scores.empty:
+        return frames.MISSING
+    folds = scores.groupby(["value", "split"]).distance.mean()  # over seeds
+    value = folds.groupby("value").mean().idxmin()
+    return f"{estimate(folds[value]).text()} at {value:g}"
 
 
 def _notes(scores: pd.DataFrame) -> tuple[str, ...]:

@@ -16,13 +16,14 @@ from sklearn.base import clone
 
 from fairbits.errors import InputError
 from fairbits.estimators import fit_stack
-from fairbits.estimators.codes import held_out_scores
+from fairbits.lab.run_parts import Part, scores_of
 from fairbits.lab.run_records import append_record, read_records
 from fairbits.lab.tuning.search_space import Objective, distributions, settings_of
 from fairbits.metrics.gaps import prediction_scores
 
 STARTUP_TRIALS = 10  # chosen at random, before the sampler starts to learn
 PRUNING_TRIALS, PRUNING_EPOCHS = 16, 20  # trials before the first is stopped early; epochs between decisions
+RUNGS, KEPT = (10, 30), 3  # epochs after which successive halving keeps the best of every so many trials
 STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 
 
@@ -48,7 +49,7 @@ class Trial:
 class Search:
     """Search the settings of an estimator on folds of the data.
 
-    The trials of a batch share an architecture and train, with all their folds, as one stack. Every trial has its own
+    The trials of a batch that share an architecture train, with all their folds, as one stack. Every trial has its own
     sampler: its seed depends on the trial's number alone, and it sees the earlier batches. So a search that was killed
     and resumed from its records ends with the same trials as one that was not.
 
@@ -57,7 +58,7 @@ class Search:
     space : what `search_space` returns
     s : (n, columns) group numbers, for the scores
     folds : (training rows, test rows) of each
-    at_once, sampler, prune, records : as for `TunedClassifier`
+    at_once, sampler, prune, mixed, halving, records : as for `TunedClassifier`
     """
 
     estimator: Any
@@ -71,6 +72,8 @@ class Search:
     at_once: int = 8
     sampler: str = "tpe"
     prune: bool = True
+    mixed: bool = False
+    halving: bool = False
     seed: int = 0
     records: Path | None = None
 
@@ -85,7 +88,7 @@ class Search:
         with _quiet():
             while len(trials) < n_trials:
                 asked = self._ask(self._study(trials), len(trials))  # from the trials alone, as a resumed search
-                batch = self._train(asked)
+                batch = self._train_batch(asked)
                 if self.records is not None:
                     append_record(self.records, {"search": self.name, "batch": [asdict(trial) for trial in batch]})
                 trials += batch
@@ -95,11 +98,12 @@ class Search:
     @property
     def name(self) -> str:
         """A hash of everything that the trials depend on."""
+        later = [name for name in ("mixed", "halving") if getattr(self, name)]  # earlier searches are named without
         about: dict[str, Any] = {
             "estimator": type(self.estimator).__name__,
             "settings": {name: repr(value) for name, value in self.estimator.get_params(deep=False).items()},
             "space": {name: repr(part) for name, part in self.space.items()},
-            "how": [asdict(self.objective), self.at_once, self.sampler, self.prune, self.seed],
+            "how": [asdict(self.objective), self.at_once, self.sampler, self.prune, self.seed, *later],
             "data": [
                 hashlib.sha256(np.ascontiguousarray(part).tobytes()).hexdigest()
                 for part in (self.X, self.y, self.s, *(test for _, test in self.folds))
@@ -133,7 +137,7 @@ class Search:
         return study
 
     def _ask(self, study: optuna.Study, first: int) -> list[optuna.Trial]:
-        """Ask for a batch: its first trial chooses the architecture of all."""
+        """Ask for a batch, of which the first trial chooses the architecture of all unless they are mixed."""
         kinds = distributions(self.space)
         asked: list[optuna.Trial] = []
         shared: dict[str, Any] = {}
@@ -141,14 +145,28 @@ class Search:
             sampler = self._sampler(number)
             study.sampler = optuna.samplers.PartialFixedSampler(shared, sampler) if shared else sampler
             asked.append(study.ask(kinds))
-            shared = {k: v for k, v in asked[0].params.items() if k not in self.estimator.stacked_settings}
+            shared = {} if self.mixed else self._architecture(asked[0])
         return asked
+
+    def _architecture(self, one: optuna.Trial) -> dict[str, Any]:
+        """Return what the trials of one stack have in common."""
+        return {k: v for k, v in one.params.items() if k not in self.estimator.stacked_settings}
 
     def _sampler(self, number: int) -> optuna.samplers.BaseSampler:
         seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
         if self.sampler == "gp":
             return optuna.samplers.GPSampler(seed=seed, n_startup_trials=STARTUP_TRIALS)
         return optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP_TRIALS, constant_liar=True)
+
+    def _train_batch(self, asked: list[optuna.Trial]) -> list[Trial]:
+        """Train the trials of each architecture together; return all in the order in which they were asked for."""
+        groups: dict[str, list[optuna.Trial]] = {}
+        for one in asked:
+            groups.setdefault(json.dumps(self._architecture(one)), []).append(one)
+        trained = {
+            one.number: trial for own in groups.values() for one, trial in zip(own, self._train(own), strict=True)
+        }
+        return [trained[one.number] for one in asked]
 
     def _train(self, asked: list[optuna.Trial]) -> list[Trial]:
         """Train the trials as one stack, or one by one if any of them diverges."""
@@ -183,14 +201,14 @@ class Search:
         x, y, s = self.X[test], self.y[test], self.s[test]
         if self.objective.name == "paper":  # the information of a wide code takes seconds
             return prediction_scores(model.predict_proba(x), model.classes_, y, s)
-        return held_out_scores(model, x, y, s)
+        return scores_of(model, Part(x, y, s))
 
     def _hopeless(self, trials: list[Trial], asked: list[optuna.Trial]) -> Any:
         if not self.prune or self.objective.name != "paper" or self.estimator.training.selection != "paper":
             return None
 
         def hopeless(epoch: int, histories: list[list[dict[str, float]]]) -> set[int]:
-            if (epoch + 1) % PRUNING_EPOCHS:
+            if epoch + 1 not in RUNGS if self.halving else (epoch + 1) % PRUNING_EPOCHS:
                 return set()
             places: set[int] = set()
             for i, (trial, one) in enumerate(zip(trials, asked, strict=True)):
@@ -200,12 +218,21 @@ class Search:
                     continue
                 trial.watched[epoch] = float(np.mean([max(v) for v in values]))
                 one.report(trial.watched[epoch], epoch)
-                if one.should_prune():
+                if _is_outside_best(one, epoch) if self.halving else one.should_prune():
                     trial.state = "pruned"
                     places |= set(own)
             return places
 
         return hopeless
+
+
+def _is_outside_best(one: optuna.Trial, epoch: int) -> bool:
+    """Say whether a trial is not among the best third of those that have come this far, itself among them."""
+    reached = {t.number: t.intermediate_values.get(epoch) for t in one.study.get_trials(deepcopy=False)}
+    values = [value for value in reached.values() if value is not None]
+    own = reached[one.number]
+    assert own is not None  # it has just been reported
+    return len(values) >= KEPT and sum(value > own for value in values) >= len(values) / KEPT
 
 
 @contextlib.contextmanager

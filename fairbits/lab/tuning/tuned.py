@@ -32,10 +32,14 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     space : what to search beyond or instead of the estimator's tunable settings: setting -> `SearchRange`, `Layers`,
         a tuple of choices, or None to leave it alone
     n_trials : settings to try, rounded up to whole batches
-    trials_at_once : trials of one batch; they share the architecture. Must be 1 with sampler "gp"
+    trials_at_once : trials of one batch, whose settings are chosen before any of them is trained. Must be 1 with
+        sampler "gp"
+    mixed : whether every trial of a batch has an architecture of its own; those that share one train as one stack
     sampler : "tpe" or "gp" (Gaussian process)
     prune : stop a trial that is worse than the median at the same epoch; only if objective and the estimator's
         selection are both "paper", since otherwise the values of different settings cannot be compared
+    halving : with `prune`, stop all but the best third of the trials so far after 10 and after 30 epochs, instead of
+        those below the median
     cv : folds, stratified by label and group
     records : file for finished batches, one line each
     on_trials : called with the list of all trials after every batch
@@ -59,6 +63,8 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     trials_at_once: int = setting(8, at_least=1, whole=True)
     sampler: str = setting("tpe", one_of=("tpe", "gp"))
     prune: bool = True
+    mixed: bool = False
+    halving: bool = False
     cv: int = 3
     records: str | Path | None = None
     on_trials: Callable[[list[Trial]], None] | None = None
@@ -89,6 +95,8 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             at_once=self.trials_at_once,
             sampler=self.sampler,
             prune=self.prune,
+            mixed=self.mixed,
+            halving=self.halving,
             seed=self.random_state,
             records=None if self.records is None else Path(self.records),
         )
