@@ -56,6 +56,7 @@ def epoch_pairs(estimators, data, batch_size: int, other: Callable[[], None]) ->
             rows=rows,
             validation=rows[:10],
             seed=i,
+            draws=torch.ones(len(x)),
             scalars={name: float(getattr(e, name)) for name in e.stacked_settings},
         )
         for i, e in enumerate(estimators)

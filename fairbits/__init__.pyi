@@ -29,6 +29,9 @@ from .modelfile.onnx_export import export_onnx as export_onnx
 from .modelfile.save_and_load import load as load
 from .modelfile.save_and_load import save as save
 from .rivals.adversarial import AdversarialClassifier as AdversarialClassifier
+from .rivals.bias_balanced import BiasBalancedClassifier as BiasBalancedClassifier
+from .rivals.contrastive import BiasContrastiveClassifier as BiasContrastiveClassifier
+from .rivals.contrastive import FairKLClassifier as FairKLClassifier
 from .rivals.end import EnDClassifier as EnDClassifier
 from .rivals.hsic import HSICClassifier as HSICClassifier
 from .rivals.learned_mixin import LearnedMixinClassifier as LearnedMixinClassifier

@@ -12,6 +12,7 @@ from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.base import add_cells, log_softmax, softmax
 from fairbits.estimators.codes import CodeClassifier
 from fairbits.information import WeighedGroups
+from fairbits.information.blocks import BLOCK_BITS
 from fairbits.information.words import EXACT_BITS
 from fairbits.nn import CodeNet, Inputs, RunningInformation, draw_bits
 from fairbits.nn.code_networks import VALIDATION_DRAWS
@@ -152,52 +153,67 @@ class BinaryMIClassifier(PenalisedCodeClassifier):
         I(T;S) = sum_s pi_s sum_t P_s(t) log2(P_s(t) / P(t)),  P = sum_s pi_s P_s
         P_s(t) = mean over rows x of s of prod_i theta_i(x)^t_i (1 - theta_i(x))^(1 - t_i)
 
-    Exactly, over all 2^m words, up to 16 bits (the expectation of the paper's histogram over infinitely many draws);
-    above, by an unbiased one-draw estimate with its local-expectation gradient. The published version counts drawn
-    codes, which has no gradient and saturates at H(S) once the words outnumber the rows.
+    Exactly, over all 2^m words, up to 16 bits (the expectation of the paper's histogram over infinitely many draws).
+    The published version counts drawn codes, which has no gradient and saturates at H(S) once the words outnumber the
+    rows. Above 16 bits, that of any batch comes close to H(S), too, whatever the code reveals: what is penalised then
+    is the sum of I(T_b;S) over blocks b of 8 bits, see `fairbits.information.block_information`.
 
     Parameters
     ----------
     running_tables : average the groups' code distributions over batches; "auto" does so for batches of at most 256
-        rows and at most 12 bits, where one batch's information errs upwards most
+        rows and tables of at most 12 bits, where one batch's information errs upwards most
+    wide : above 16 bits, penalise "blocks", or the whole code by "draws": one for every row, without bias for the
+        information of the batch, which is far above the population's
 
     The other parameters are those of `PenalisedCodeClassifier`.
     """
 
     running_tables: bool | str = setting("auto", one_of=("auto", True, False))
+    wide: str = setting("blocks", one_of=("blocks", "draws"))
 
     def leakage(self, theta: Tensor, groups: WeighedGroups, *, noise: Tensor) -> Tensor:
-        if self.code_size <= EXACT_BITS:
-            return measure.joint_information(theta, groups)
-        return measure.wide_information(theta, groups, noise=noise)
+        if self._draws():
+            return measure.wide_information(theta, groups, noise=noise)
+        return (measure.block_information if self._blocks() else measure.joint_information)(theta, groups)
 
     def leakage_bias(self, theta: Tensor, groups: WeighedGroups) -> Tensor:
-        exact = self.code_size <= EXACT_BITS
-        return measure.joint_bias(theta, groups) if exact else super().leakage_bias(theta, groups)
+        if self._draws():
+            return super().leakage_bias(theta, groups)
+        return (measure.block_bias if self._blocks() else measure.joint_bias)(theta, groups)
 
     def penalty(self, net: Any, cell: int, theta: Tensor, groups: WeighedGroups, noise: Tensor) -> tuple:
-        if self._runs():
+        if not self._runs():
+            return super().penalty(net, cell, theta, groups, noise)
+        if not self._blocks():
             return net.running[cell](theta, groups)
-        return super().penalty(net, cell, theta, groups, noise)
+        return tuple(value.sum(-1) for value in net.running[cell](*measure.code_blocks(theta, groups)))
 
     def build(self, inputs: Inputs, n_classes: int) -> Any:
         net = super().build(inputs, n_classes)
         if self._runs():
             sizes = [size for size in self.group_sizes for _ in range(n_classes if self.condition_on_label else 1)]
-            net.running = nn.ModuleList(RunningInformation(size, self.code_size) for size in sizes)
+            bits = BLOCK_BITS if self._blocks() else self.code_size
+            net.running = nn.ModuleList(RunningInformation(size, bits, blocks=self._blocks()) for size in sizes)
         return net
 
+    def _draws(self) -> bool:
+        return self.wide == "draws" and self.code_size > EXACT_BITS
+
+    def _blocks(self) -> int | None:
+        """Return into how many blocks the code is cut, None for a code that is measured as a whole."""
+        return -(-self.code_size // BLOCK_BITS) if self.code_size > EXACT_BITS and self.wide == "blocks" else None
+
     def _runs(self) -> bool:
-        if self.running_tables is True and self.code_size > EXACT_BITS:
-            remedy = f"With code_size={self.code_size} use running_tables='auto', or at most {EXACT_BITS} bits."
+        if self.running_tables is True and self._draws():
+            remedy = f"With code_size={self.code_size} use running_tables='auto', wide='blocks' or {EXACT_BITS} bits."
             raise InputError("running_tables=True holds a table of 2^code_size words.", remedy=remedy)
         if self.running_tables == "auto":
-            return self.batch_size <= 256 and self.code_size <= 12
+            return self.batch_size <= 256 and (self.code_size <= 12 or self._blocks() is not None)
         return bool(self.running_tables)
 
     @property
     def max_validation_rows(self) -> int | None:
-        return 4096 if self.code_size > EXACT_BITS else None  # the estimate for wide codes costs the rows' square
+        return 4096 if self._draws() else None  # that estimate costs the rows' square
 
     def concerns(self, X: Any, y: Any = None, sensitive_features: Any = None) -> list[Warning]:
         found = super().concerns(X, y, sensitive_features)
@@ -206,7 +222,7 @@ class BinaryMIClassifier(PenalisedCodeClassifier):
         (shown,) = (epoch["information"] for epoch in self.history_ if epoch["epoch"] == self.best_epoch_)
         groups = self.group_encoder_.transform(sensitive_features)
         entropy = conditional_entropy(groups, y if self.condition_on_label else None)
-        if shown <= 0.9 * entropy:
+        if shown <= 0.9 * entropy * (self._blocks() or 1):
             return found
         seen = f"On training batches the code revealed {shown:.3f} of the groups' {entropy:.3f} bits"
         blind = "there are more code words than rows in a batch and the penalty is blind"

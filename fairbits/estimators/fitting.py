@@ -20,6 +20,7 @@ from fairbits.estimators.inputs import Table, read_table, said_elsewhere
 from fairbits.metrics.gaps import paper_objective, prediction_scores
 from fairbits.settings import check_settings
 from fairbits.training import Replica, TrainingData
+from fairbits.training.plan import expected_draws
 
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]
@@ -54,19 +55,19 @@ def fit_stack(
     workers = [copy.copy(estimator) for estimator in estimators]
     first, replicas = workers[0], []
     table = read_table(first, X, y, sensitive_features, sample_weight, unlabelled)
+    _check_augmentation(first.training, table.x.shape)
     shared = {name: value for name, value in vars(first).items() if name in ("n_features_in_", "feature_names_in_")}
     shared |= {"input_shape_": table.x.shape[1:], "input_dtype_": table.x.dtype.name, "classes_": table.classes}
     encoder = table.group_encoder
     shared |= {"group_encoder_": encoder, "groups_": [] if encoder is None else encoder.names_}
-    parts = list(_parts(rows, len(estimators), table))
+    parts, cells = list(_parts(rows, len(estimators), table)), number_cells(table.y, table.s)
     for worker, part in zip(workers, parts, strict=True):
         vars(worker).pop("feature_names_in_", None)  # of an earlier fit
         vars(worker).update(shared, training_rows_=table.seen(part), has_unlabelled_=unlabelled is not None)
-        replicas.append(_replica(worker, table, part, noise_apart))
+        replicas.append(_replica(worker, table, part, cells, noise_apart))
     with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
         give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
         how = {"select": _select(first, table, replicas), "hopeless": give_up, "on_epoch": report}
-        cells = number_cells(table.y, table.s)
         strata = cells if getattr(first, "condition_on_label", False) else number_cells(table.s)
         arrays = (table.x, table.y, table.s, table.weight, strata, cells)
         data = TrainingData(*(torch.from_numpy(array).to(first.device) for array in arrays))
@@ -128,6 +129,13 @@ def _check_alike(estimators: Sequence[Any]) -> None:
                 )
 
 
+def _check_augmentation(schedule: Any, shape: tuple[int, ...]) -> None:
+    for name in ("affine", "recolour"):
+        if getattr(schedule, name) and len(shape) != 4:
+            problem = f"changes images (n, channels, height, width), but X has shape {shape}."
+            raise InputError(problem, argument=name, value=getattr(schedule, name), remedy=f"Set {name}=0.")
+
+
 def _parts(rows: Any, count: int, table: Table) -> Iterator[np.ndarray]:
     """Yield the rows of the table that each estimator sees, all by default."""
     if rows is None:
@@ -148,7 +156,7 @@ def _parts(rows: Any, count: int, table: Table) -> Iterator[np.ndarray]:
         yield own
 
 
-def _replica(worker: Any, table: Table, own: np.ndarray, noise_apart: bool) -> Replica:
+def _replica(worker: Any, table: Table, own: np.ndarray, cells: np.ndarray, noise_apart: bool) -> Replica:
     """Split the rows of one estimator and build its network."""
     seeds = np.random.SeedSequence(fit_seed(worker.random_state)).generate_state(4)
     init, split, loop, noise = map(int, seeds)
@@ -163,10 +171,12 @@ def _replica(worker: Any, table: Table, own: np.ndarray, noise_apart: bool) -> R
         torch.manual_seed(init)
         inputs = table.x.shape[1] if table.x.ndim == 2 else table.x.shape[1:]
         net = worker.build(inputs, len(table.classes))
-    seen = train_rows.numpy()
-    worker.initialise(net, *(torch.from_numpy(a[seen]) for a in (table.y, table.s, table.weight)))
+    draws = expected_draws(torch.from_numpy(cells), train_rows, worker.training.cell_share)
+    y, s, weight = (torch.from_numpy(a[train_rows.numpy()]) for a in (table.y, table.s, table.weight))
+    worker.initialise(net, y, s, weight * draws[train_rows])
     scalars = {name: float(getattr(worker, name)) for name in worker.stacked_settings}
-    replica = Replica(net=net.to(worker.device), rows=train_rows, validation=held, seed=loop, scalars=scalars)
+    net = net.to(worker.device)
+    replica = Replica(net=net, rows=train_rows, validation=held, seed=loop, draws=draws, scalars=scalars)
     replica.noise_seed = noise if noise_apart else None
     return replica
 

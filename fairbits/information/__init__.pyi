@@ -1,3 +1,6 @@
+from .blocks import block_bias as block_bias
+from .blocks import block_information as block_information
+from .blocks import code_blocks as code_blocks
 from .bounds import information_bounds as information_bounds
 from .bounds import information_sandwich as information_sandwich
 from .exact import binary_entropy as binary_entropy

@@ -263,15 +263,17 @@ class RunningInformation(nn.Module):
     Like batch normalisation it averages over batches in training: the information of one small batch errs upwards, and
     that error's gradient wipes out what the code says about x (`running_information` has the formula).
 
-    Returns (penalty, information): the first carries the gradient, the second is the value to log.
+    Returns (penalty, information): the first carries the gradient, the second is the value to log. With `blocks`, theta
+    is (blocks, n, code_size), as `code_blocks` gives it, and so many values are returned.
     """
 
     tables: Tensor
 
-    def __init__(self, n_groups: int, code_size: int, beta: float = 0.98):
+    def __init__(self, n_groups: int, code_size: int, beta: float = 0.98, *, blocks: int | None = None):
         super().__init__()
         self.beta = beta
-        self.register_buffer("tables", torch.zeros(n_groups, 2**code_size), persistent=False)
+        lead = () if blocks is None else (blocks,)
+        self.register_buffer("tables", torch.zeros(*lead, n_groups, 2**code_size), persistent=False)
 
     def forward(self, theta: Tensor, groups: Tensor | WeighedGroups) -> tuple[Tensor, Tensor]:
         tables, prior = word_tables(theta, groups, n_groups=self.tables.shape[-2])

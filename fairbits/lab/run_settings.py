@@ -162,12 +162,17 @@ class Plane(Run):
 
 
 class Images(Run):
-    """Biased-MNIST: one fit, scored on images whose colour is random."""
+    """Biased-MNIST: one fit, scored on images whose colour is random.
+
+    With `held_out`, so many training digits are left out of the fit, recoloured at random and scored instead of the
+    test images: what settings may be chosen by.
+    """
 
     kind: Literal["images"]
     rho: float
     method: Method
     epochs: int = Field(10, ge=1)
+    held_out: int = later(0, ge=0, le=50_000)
 
 
 class Domain(Run):

@@ -15,13 +15,23 @@ from torch import Tensor
 from fairbits import datasets
 from fairbits.encoding import TableEncoder
 from fairbits.estimators import FairCodeClassifier, fit_stack
+from fairbits.estimators.codes import code_information
 from fairbits.information import binary_entropy, group_entropy, joint_information, word_tables
 from fairbits.lab import run_settings as settings
 from fairbits.lab import tuning
 from fairbits.lab.arena import compete
 from fairbits.lab.domains import adapt
 from fairbits.lab.representations import plain_view, representation_scores, representation_views
-from fairbits.lab.run_parts import Result, common_seed, estimator_of, external_fold, scores_of, seed_of, with_groups
+from fairbits.lab.run_parts import (
+    Part,
+    Result,
+    common_seed,
+    estimator_of,
+    external_fold,
+    scores_of,
+    seed_of,
+    with_groups,
+)
 from fairbits.lab.tuning.search_space import settings_of
 
 ABOUT = ("about_x", "about_y", "about_s")  # what the information plane shows
@@ -137,14 +147,29 @@ def _plane(run: settings.Plane, trials: Path) -> Result:
 
 def _images(run: settings.Images, trials: Path) -> Result:
     """Fit one model to coloured digits; score it on digits whose colour is random."""
-    train, test = datasets.biased_mnist(run.rho, "train", random_state=run.seed), datasets.biased_mnist(0.1, "test")
+    (X, y, s), test = coloured_digits(run)
     model = estimator_of(run.method, max_epochs=run.epochs, random_state=run.seed)
-    model.fit(train.X, train.y, sensitive_features=train.s)
+    model.fit(X, y, sensitive_features=s)
     found = {"accuracy": float(np.mean(model.predict(test.X) == test.y))}
     if hasattr(model, "decode"):
-        found["one_draw_accuracy"] = float(np.mean(model.sampled_proba(test.X).argmax(1) == test.y))
-        found["information"] = model.information(test.X, sensitive_features=test.s)
+        theta, permuted = model.code_probabilities(test.X), np.random.default_rng(run.seed).permutation(test.s)
+        codes = np.random.default_rng(run.seed).random(theta.shape) < theta
+        found["one_draw_accuracy"] = float(np.mean(model.classes_[model.decode(codes).argmax(1)] == test.y))
+        found["information"] = code_information(theta, test.s)
+        found["permuted_information"] = code_information(theta, permuted)
     return found
+
+
+def coloured_digits(run: settings.Images) -> tuple[Part, Part]:
+    """Return the images to fit, whose colour goes with the digit, and those to score, whose colour is random."""
+    train = datasets.biased_mnist(run.rho, "train", random_state=run.seed)
+    if not run.held_out:
+        test = datasets.biased_mnist(0.1, "test")
+        return Part(train.X, train.y, train.s[:, None]), Part(test.X, test.y, test.s[:, None])
+    recoloured = datasets.biased_mnist(0.1, "train", random_state=run.seed)  # the same images in the same order
+    kept = len(train) - run.held_out
+    held = Part(recoloured.X[kept:], recoloured.y[kept:], recoloured.s[kept:, None])
+    return Part(train.X[:kept], train.y[:kept], train.s[:kept, None]), held
 
 
 EXECUTE: dict[str, Callable[[Any, Path], Result]] = {

@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from fairbits.estimators import VanillaClassifier, tunable
+from fairbits.estimators import VanillaClassifier, setting, tunable
 from fairbits.estimators.base import log_softmax
+from fairbits.nn import Inputs
 from fairbits.training import Batch
 
 
@@ -19,8 +20,10 @@ class EnDClassifier(VanillaClassifier):
 
     Parameters
     ----------
-    alpha, beta : weights of R_d, the disentangling, and R_e, the entangling; both 0 is the plain network. The authors
-        searched 0 to 1, beside a cross-entropy in nats: that is 0 to 1.44 here, in bits
+    alpha, beta : weights of R_d, the disentangling, and R_e, the entangling. The authors searched 0 to 1, beside a
+        cross-entropy in nats: that is 0 to 1.44 here, in bits
+    normalise : let the last hidden layer be z itself, h = tanh(...) with length 1, which the head reads, as published;
+        otherwise only the penalties see z, and with both weights 0 this is the plain network
 
     The other parameters are those of all methods; see `InvariantClassifier`. R_d takes |.| of each group's sum, as the
     authors' code does. That code loses half of the pairs in different groups, those whose first row is of the later
@@ -29,9 +32,16 @@ class EnDClassifier(VanillaClassifier):
 
     alpha: float = tunable(1.0, 0.0, 3.0, at_least=0)
     beta: float = tunable(1.0, 0.0, 3.0, at_least=0)
+    normalise: bool = setting(True, one_of=(False, True))
 
     stacked_settings: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "alpha", "beta")
     protects: ClassVar[bool] = True
+
+    def build(self, inputs: Inputs, n_classes: int) -> Any:
+        net = super().build(inputs, n_classes)
+        if self.normalise and self.groups_:
+            net.features = end_in_unit_vectors(net.features)
+        return net
 
     def loss(self, net: Any, batch: Batch, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         if not self.groups_:
@@ -45,6 +55,24 @@ class EnDClassifier(VanillaClassifier):
         cross_entropy = self.cross_entropy(log_softmax(out.logits), batch)
         total = cross_entropy + scalars["ramp"] * (scalars["alpha"] * apart + scalars["beta"] * together)
         return {"total": total, "cross_entropy": cross_entropy, "disentangling": apart, "entangling": together}
+
+
+class UnitTanh(nn.Module):
+    """tanh(x) / |tanh(x)|, row by row."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.normalize(torch.tanh(x), dim=-1, eps=1e-6)
+
+
+def end_in_unit_vectors(features: nn.Module) -> nn.Module:
+    """Replace the last ReLU of the layers by tanh, and scale each row to length 1.
+
+    Where max-pooling follows, tanh comes after it, which is the same.
+    """
+    for name in [name for name, layer in features.named_modules() if isinstance(layer, nn.ReLU)][-1:]:
+        parent, _, own = name.rpartition(".")
+        setattr(features.get_submodule(parent), own, nn.Identity())
+    return nn.Sequential(features, UnitTanh())
 
 
 def members(numbers: Tensor, size: int) -> Tensor:

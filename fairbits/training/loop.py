@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbits.training.plan import BalancedBatches, Batch, Replica, StratifiedBatches, TrainingData
+from fairbits.training.augment import augmented, numbers_needed
+from fairbits.training.plan import BalancedBatches, Batch, MixedBatches, Replica, StratifiedBatches, TrainingData
 from fairbits.training.stacks import Stack, StackAdam, load_replica, map_tensors
 
 STEPS_BETWEEN_VALIDATIONS = 10
@@ -52,11 +53,13 @@ class _Member:
         self.replica, self.place, self.schedule = replica, place, method.training
         self.noise_size: Any = replica.net.noise_size
         self.batches = StratifiedBatches(data.strata[replica.rows].cpu(), method.batch_size)
-        self.sources: list[Any] = [self.batches]
+        cells, share = data.cells[replica.rows].cpu(), self.schedule.cell_share
+        self.sources: list[Any] = [MixedBatches(self.batches, cells, share) if share else self.batches]
         if method.balanced_rows:
-            cells = data.cells[replica.rows].cpu()
             self.sources.append(BalancedBatches(cells, self.batches.steps, method.balanced_rows))
         self.max_epochs = max(method.max_epochs, -(-self.schedule.min_steps // self.batches.steps))
+        strengths = self.schedule.affine, self.schedule.recolour
+        self.augment_size = numbers_needed(*strengths, data.x.shape[-3]) if any(strengths) else 0
         self.generator = self.noise_generator = torch.Generator().manual_seed(replica.seed)
         if replica.noise_seed is not None:
             self.noise_generator = torch.Generator().manual_seed(replica.noise_seed)
@@ -67,11 +70,12 @@ class _Member:
         return torch.rand(*shape, self.noise_size, generator=self.noise_generator)
 
     def draw(self) -> list[Tensor]:
-        """Draw an epoch, (steps, width): the mask, the rows and their noise, and those of the extra batches."""
+        """Draw an epoch, (steps, width): the mask; rows, noise and augmentation, also those of the extra batches."""
         parts = [self.batches.mask]
         for batches in self.sources:
             rows = self.replica.rows[batches.epoch(self.generator)]
             parts += [rows, self._noise(*rows.shape)]
+            parts.append(torch.rand(*rows.shape, self.augment_size, generator=self.generator))
         return parts
 
     def is_due(self, epoch: int) -> bool:
@@ -146,12 +150,14 @@ class _Loop:
 
     def _train_epoch(self, epoch: int) -> list[dict[str, float]]:
         """Take every replica once through its rows; return the mean terms."""
-        mask, rows, noise, *extra = map(self._stacked, zip(*(member.draw() for member in self.members), strict=True))
-        batches = self._batch(rows, mask, noise, [m.replica.rows for m in self.members])
+        mask, rows, noise, uniforms, *extra = map(
+            self._stacked, zip(*(member.draw() for member in self.members), strict=True)
+        )
+        batches = self._batch(rows, mask, noise, [m.replica.rows for m in self.members])._replace(uniforms=uniforms)
         active = mask.amax(-1)  # (R, steps): replicas with fewer rows may have fewer steps
         if extra:
             weight = (active / self.method.balanced_rows).unsqueeze(-1).expand(extra[0].shape)
-            batches = batches._replace(extra=self._prepared(extra[0], weight, extra[1]))
+            batches = batches._replace(extra=self._prepared(extra[0], weight, extra[1])._replace(uniforms=extra[2]))
         steps, ragged = active.shape[1], not active.all()
         ramp = self._ramp(epoch, steps)
         collected: list[dict[str, Tensor]] = []
@@ -187,11 +193,14 @@ class _Loop:
         return Batch(rows, y, s, weight, noise, self.method.prepare(y, s, weight))
 
     def _inputs(self, batch: Batch) -> Batch:
-        """Put the inputs in the place of row numbers."""
+        """Put the inputs, augmented in training, in the place of row numbers."""
         rows, x = batch.x, self.data.x
         # index_select copies whole rows: three times as fast as x[rows]
         inputs = x.index_select(0, rows.reshape(-1)).view(*rows.shape, *x.shape[1:])
-        return batch._replace(x=inputs, extra=self._inputs(batch.extra) if batch.extra else ())
+        if len(batch.uniforms) and batch.uniforms.shape[-1]:
+            schedule = self.method.training
+            inputs = augmented(inputs, batch.uniforms, schedule.affine, schedule.recolour)
+        return batch._replace(x=inputs, uniforms=(), extra=self._inputs(batch.extra) if batch.extra else ())
 
     def _step(self, batch: Batch, scalars: dict[str, Tensor], turn: Tensor | None) -> dict[str, Tensor]:
         """Let every player take its steps; return the terms of the last one."""
@@ -219,7 +228,8 @@ class _Loop:
         """Evaluate all validation rows of every replica in one pass."""
         self.stack.training(False)
         held = [m.replica.validation for m in self.members]
-        parts = (held, [torch.ones(len(own)) for own in held], [m.validation_noise for m in self.members])
+        draws = [m.replica.draws[own] for m, own in zip(self.members, held, strict=True)]
+        parts = (held, draws, [m.validation_noise for m in self.members])
         rows, mask, noise = map(self._stacked, parts)
         batch = self._inputs(self._batch(rows, mask, noise, held))
         scalars = {**self.scalars, "ramp": torch.ones(len(rows), device=self.device)}

@@ -24,6 +24,10 @@ class Schedule:
         rows are used instead
     selection : "objective" keeps the epoch with the smallest loss on the validation rows, "paper" the one with the
         largest AUC + (1 - GPA) + (1 - AUDC), "last" the last one, for data whose validation rows would mislead
+    cell_share : share of every batch that is drawn evenly from the (label, group) cells, however rare they are; the
+        cross-entropy counts these rows too, and what a method learns from counts is that of the mixture
+    affine, recolour : strengths of random changes of the images of every batch, see `fairbits.training.augment`: turns,
+        scales, shears and shifts; and gains and offsets of the channels, which assume that colour says nothing
     """
 
     min_steps: int = setting(500, at_least=0, whole=True)
@@ -32,6 +36,9 @@ class Schedule:
     learning_rate_decay: str = setting("none", one_of=("none", "linear"))
     validation_fraction: float = setting(0.1, at_least=0, at_most=0.9)
     selection: str = setting("objective", one_of=("objective", "paper", "last"))
+    cell_share: float = setting(0.0, at_least=0, at_most=1)
+    affine: float = setting(0.0, at_least=0)
+    recolour: float = setting(0.0, at_least=0)
 
     __post_init__ = check_settings  # type: ignore[misc]
 
@@ -44,6 +51,7 @@ class Replica:
     rows: Tensor  # training rows
     validation: Tensor  # validation rows
     seed: int
+    draws: Tensor  # (all rows,) how often training draws a row on average, relative to a pass over its rows
     scalars: dict[str, float]  # must hold learning_rate and weight_decay; the loss sees all of them
     noise_seed: int | None = None  # of the network's draws, where other draws must not move the batches
     history: list[dict[str, float]] = field(default_factory=list)
@@ -59,6 +67,7 @@ class Batch(NamedTuple):
     weight: Tensor  # (n,) each row's share in the batch's mean, 0 for padding
     noise: Tensor  # (n, noise_size) uniforms for the network's draws
     prepared: Any = ()  # tensors in nested tuples: what the method computed of y, s and weight beforehand
+    uniforms: Any = ()  # (n, numbers) what augments the images, until that has happened
     extra: Any = ()  # a second batch, drawn evenly from the (label, group) cells, for a method that asks for it
 
 
@@ -137,3 +146,28 @@ class BalancedBatches:
         cell = torch.randint(len(self._counts), self._shape, generator=generator)
         place = (torch.rand(self._shape, generator=generator) * self._counts[cell]).long()
         return self._rows[self._first[cell] + place.minimum(self._counts[cell] - 1)]
+
+
+class MixedBatches:
+    """Batches in which a share of the places, chosen at random, goes to rows drawn evenly from the cells."""
+
+    def __init__(self, batches: StratifiedBatches, cells: Tensor, share: float):
+        self._batches, self._share = batches, share
+        self._even = BalancedBatches(cells, batches.steps, batches.width)
+
+    def epoch(self, generator: torch.Generator) -> Tensor:
+        """Return the rows of one epoch's batches.  (steps, width)"""
+        rows, even = self._batches.epoch(generator), self._even.epoch(generator)
+        return torch.where(torch.rand(rows.shape, generator=generator) < self._share, even, rows)
+
+
+def expected_draws(cells: Tensor, rows: Tensor, share: float) -> Tensor:
+    """Return how often `MixedBatches` of these rows draw a row of each cell in an epoch, on average.  (all rows,)
+
+    1 - share + share n / (k n_c), for n rows in k cells, n_c of them in the row's own.
+
+    >>> expected_draws(torch.tensor([0, 0, 0, 1]), torch.arange(4), 0.5)
+    tensor([0.8333, 0.8333, 0.8333, 1.5000])
+    """
+    counts = cells[rows].bincount(minlength=int(cells.max()) + 1)
+    return 1 - share + share * len(rows) / ((counts > 0).sum() * counts.clamp(min=1))[cells]

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from fairbits import BinaryMIClassifier, TableEncoder, VanillaClassifier
 from fairbits.certificate import TrainingRowsWarning
 from fairbits.datasets import load_compas
-from fairbits.estimators import CollapsedCodeWarning, SaturatedPenaltyWarning, VanishedClassWarning
+from fairbits.estimators import CollapsedCodeWarning, SaturatedPenaltyWarning, VanishedClassWarning, fit_stack
 from fairbits.estimators.binary import conditional_entropy
 
 
@@ -53,7 +53,10 @@ def test_a_penalty_at_its_largest_value_is_told():
     X, y, s = problem(600)
     settings = {"code_size": 24, "batch_size": 32, "temperature": 0.001, "warmup_epochs": 0}
     with pytest.warns(SaturatedPenaltyWarning, match="batch_size"):
-        quick(BinaryMIClassifier, gamma=0.1, **settings).fit(X, y, sensitive_features=s)
+        quick(BinaryMIClassifier, gamma=0.1, wide="draws", **settings).fit(X, y, sensitive_features=s)
+    blocks = quick(BinaryMIClassifier, gamma=0.1, **settings)
+    fit_stack([blocks], X, y, sensitive_features=s)
+    assert not [c for c in blocks.concerns(X, y, s) if isinstance(c, SaturatedPenaltyWarning)]
 
 
 def test_entropy_within_labels():

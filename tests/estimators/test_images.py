@@ -7,6 +7,7 @@ from battery import few_trees, one_quickly, quick
 from sklearn.base import clone
 
 from fairbits import (
+    BiasBalancedClassifier,
     BinaryBernoulliClassifier,
     DebiasedBernoulliClassifier,
     DebiasedMIClassifier,
@@ -15,10 +16,11 @@ from fairbits import (
     audit,
 )
 from fairbits.datasets import biased_digits
+from fairbits.encoding import GroupEncoder
 from fairbits.estimators import fit_stack
 from fairbits.estimators.debiased import independence_ratio, log_label_shares
 from fairbits.nn import feature_layers
-from fairbits.training.plan import BalancedBatches, joint_groups
+from fairbits.training.plan import BalancedBatches, MixedBatches, StratifiedBatches, joint_groups
 
 SETTINGS = {"channels": (8, 16), "max_epochs": 10, "hidden_sizes": (), "random_state": 0, "code_size": 16}
 LONGER = {**SETTINGS, "min_steps": 150, "learning_rate": 0.005}
@@ -164,3 +166,22 @@ def test_without_rebalancing_it_is_the_method_itself(digits):
     same = quick(DebiasedBernoulliClassifier, channels=(4,), rebalance="none")
     same.fit(train.X, train.y, sensitive_features=train.s)
     np.testing.assert_array_equal(same.predict_proba(test.X), plain.predict_proba(test.X))
+
+
+@pytest.mark.parametrize("cls", [BiasBalancedClassifier, DebiasedBernoulliClassifier])
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_the_prior_is_that_of_the_rows_really_drawn(cls, share, digits):
+    """Against counts over many epochs of batches; only digits that have all colours, so that no cell is empty."""
+    train, _ = digits
+    few = (train.y < 3) & (train.s < 3)
+    X, y, s = train.X[few], train.y[few], train.s[few]
+    settings = {"max_epochs": 1, "min_steps": 0, "channels": (4,), "validation_fraction": 0.0, "batch_size": 64}
+    model = quick(cls, **settings, cell_share=share, groups=GroupEncoder(min_group_size=1))
+    fit_stack([model], X, y, sensitive_features=s)
+    cells = torch.from_numpy(3 * y + s)
+    batches = MixedBatches(StratifiedBatches(torch.from_numpy(s), 64), cells, share)
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.stack([batches.epoch(generator)[batches._batches.mask > 0] for _ in range(400)])
+    counts = cells[drawn].flatten().bincount(minlength=9).view(3, 3).T / 400 + 1 / 3  # one row's worth for each group
+    expected = (counts / counts.sum(1, keepdim=True)).log()
+    torch.testing.assert_close(model.net_.log_prior, expected, atol=0.02, rtol=0.02)

@@ -109,7 +109,7 @@ def test_a_mask_is_as_good_as_row_numbers():
 
 def test_running_tables_have_a_limit():
     with pytest.raises(ValueError, match="code_size=40"):
-        quick(BinaryMIClassifier, running_tables=True, code_size=40).fit(X, Y, sensitive_features=S)
+        quick(BinaryMIClassifier, running_tables=True, code_size=40, wide="draws").fit(X, Y, sensitive_features=S)
 
 
 def test_codes_to_decode_must_be_codes():

@@ -145,10 +145,26 @@ def test_images_stand_beside_published_numbers():
     rows = {row[0]: row for row in section.tables[0].rows}
     assert rows["BinaryBernoulli"] == (
         *("BinaryBernoulli", "0.99", "91.00", "90.00 / 92.00", "96.02", "paper"),
-        *("–", "–"),
+        *("–", "–", "–"),
     )
     assert rows["EnD"][2:6] == ("–", "–", "96.02", "Tartaglione et al. 2021")
-    assert "quoted from memory" in rows["bias-balanced learning"][5]
+    assert "from memory" in rows["BiasCon+BiasBal"][5]
+
+
+def test_the_information_of_a_code_stands_beside_that_of_permuted_colours():
+    more = {"one_draw_accuracy": 0.89, "information": 0.5, "permuted_information": 0.4}
+    (section,) = biased_mnist([image("mine", 0.9, 0, 0.8, **more)])
+    assert section.tables[0].rows[1][-3:] == ("89.00", "0.500", "0.400")
+
+
+def test_scores_on_held_out_training_digits_have_a_table_of_their_own():
+    apart = image("Vanilla", 0.99, 0, 0.8)
+    apart["run"]["held_out"] = 9
+    (section,) = biased_mnist([image("Vanilla", 0.99, 0, 0.9), apart | {"hash": "apart"}])
+    first, second = section.tables
+    assert len(first.rows) > 2
+    assert [row[:3] for row in second.rows] == [("Vanilla", "0.99", "80.00")]
+    assert "9 training digits left out" in second.title
 
 
 def test_a_rho_that_nobody_published_has_our_rows_alone():

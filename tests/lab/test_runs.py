@@ -11,7 +11,7 @@ from fairbits.estimators.codes import held_out_scores
 from fairbits.lab.representations import representation_scores, representation_views
 from fairbits.lab.run_parts import Part, external_fold, scores_of, seed_of, with_groups
 from fairbits.lab.run_settings import Images, Method, Plane, Reference, Refit, Search, Strengths
-from fairbits.lab.runs import execute
+from fairbits.lab.runs import coloured_digits, execute
 from fairbits.metrics import auc
 
 BRIEF = {"max_epochs": 3, "min_steps": 0, "code_size": 3, "hidden_sizes": (8,)}
@@ -146,8 +146,21 @@ def test_images_are_scored_on_colours_that_tell_nothing(tmp_path, monkeypatch):
     method = Method(estimator="BinaryBernoulliClassifier", settings={**settings, "code_size": 8, "gamma": 0.0})
     found = execute(Images(kind="images", name="own", rho=0.5, method=method, epochs=20), tmp_path)
     assert found["accuracy"] > 0.15
-    assert 0 < found["information"] < np.log2(10)
+    assert found["permuted_information"] < found["information"] < np.log2(10)
     assert found["one_draw_accuracy"] < found["accuracy"] + 0.05
+
+
+def test_held_out_digits_are_left_out_and_recoloured(monkeypatch):
+    monkeypatch.setattr(datasets, "biased_mnist", biased_digits)
+    run = Images(kind="images", name="own", rho=0.9, method=Method(estimator="VanillaClassifier"), held_out=200)
+    (X, y, s), held = coloured_digits(run)
+    everything = biased_digits(0.9)
+    assert (len(X), len(held.X)) == (997, 200)
+    assert (s[:, 0] == y).mean() > 0.85
+    assert (held.s[:, 0] == held.y).mean() < 0.25
+    np.testing.assert_array_equal(np.concatenate([y, held.y]), everything.y)
+    white = [(part == 255).all(1) for part in (everything.X[997:], held.X)]  # the digits themselves
+    np.testing.assert_array_equal(*white)
 
 
 def test_a_fair_code_is_scored_like_its_own_fit(tmp_path):

@@ -172,7 +172,7 @@ def set_setting(**settings):
         (set_setting(device="cuda"), "no setting 'device'"),
         (set_setting(random_state=0), "no setting 'random_state'"),
         (set_setting(__class__="os.system"), "no setting '__class__'"),
-        (set_setting(running_tables=True, code_size=20), "2.code_size words"),
+        (set_setting(running_tables=True, code_size=20, wide="draws"), "2.code_size words"),
         (lambda m: m.update(name="os.system"), "'os.system' is unknown"),
         (lambda m: m.update(name="VanillaClassifier"), "no setting"),
         (lambda m: m.update(kind="pickle"), "does not match any of the expected tags"),

@@ -1,4 +1,4 @@
-"""RUBi, LearnedMixin, EnD and ReBias: their formulas by brute force, and what their strength does."""
+"""Methods against shortcuts: their formulas by brute force, and what their strength does."""
 
 import copy
 import warnings
@@ -9,21 +9,45 @@ import torch
 from battery import one_quickly, problem, quick
 from sklearn.metrics import roc_auc_score
 
-from fairbits import EnDClassifier, LearnedMixinClassifier, ReBiasClassifier, RUBiClassifier
+from fairbits import (
+    BiasBalancedClassifier,
+    BiasContrastiveClassifier,
+    DebiasedBernoulliClassifier,
+    EnDClassifier,
+    FairKLClassifier,
+    LearnedMixinClassifier,
+    ReBiasClassifier,
+    RUBiClassifier,
+)
 from fairbits.datasets import biased_digits
 from fairbits.encoding import GroupEncoder
 from fairbits.estimators import MissingSensitiveFeaturesWarning, VanillaClassifier, fit_stack
+from fairbits.nn import HiddenOutput
+from fairbits.rivals.contrastive import SMALLEST_VARIANCE, divergence, supervised_contrast
 from fairbits.rivals.end import disentangling, entangling, members
 from fairbits.rivals.learned_mixin import base_rates, what_groups_say
 from fairbits.rivals.rebias import PatchFeatures
 from fairbits.training import Batch
 
-METHODS = [EnDClassifier, LearnedMixinClassifier, ReBiasClassifier, RUBiClassifier]
-LABELLED = [EnDClassifier, LearnedMixinClassifier, RUBiClassifier]
-STRENGTHS = {cls: ("gamma",) for cls in METHODS} | {EnDClassifier: ("alpha", "beta")}
+LABELLED = [
+    BiasBalancedClassifier,
+    BiasContrastiveClassifier,
+    EnDClassifier,
+    FairKLClassifier,
+    LearnedMixinClassifier,
+    RUBiClassifier,
+]
+METHODS = [*LABELLED, ReBiasClassifier]
+PLAIN = [cls for cls in METHODS if cls is not FairKLClassifier]  # the plain network if its strengths are 0
+STRENGTHS = {cls: ("gamma",) for cls in METHODS} | {
+    BiasContrastiveClassifier: ("gamma", "alpha"),
+    EnDClassifier: ("alpha", "beta"),
+    FairKLClassifier: ("alpha", "beta"),
+}
 
 
 def strong(cls, strength, **settings):
+    settings |= {"normalise": False} if cls is EnDClassifier else {}
     return quick(cls, **{name: strength for name in STRENGTHS[cls]}, **settings)
 
 
@@ -184,6 +208,87 @@ def test_end_ends_at_orthogonal_groups_and_parallel_classes():
     assert disentangling(eye[s], groups) == 1
 
 
+@pytest.mark.parametrize("inputs", [5, (3, 8, 8)])
+@pytest.mark.parametrize("cls", [EnDClassifier, FairKLClassifier])
+def test_the_head_reads_unit_vectors_of_both_signs(cls, inputs):
+    model = quick(cls, channels=(4, 4))
+    model.groups_, model.classes_ = [["a", "b"]], np.arange(2)
+    net = model.build(inputs, 2)
+    seen = []
+    net.head.register_forward_hook(lambda head, given, out: seen.append(given[0].detach()))
+    out = net(torch.randn(7, 5) if inputs == 5 else torch.randn(7, *inputs))
+    torch.testing.assert_close(seen[0].norm(dim=-1), torch.ones(7))
+    torch.testing.assert_close(seen[0], out.hidden)
+    assert out.hidden.min() < 0 < out.hidden.max()  # of a ReLU they would not be
+    assert any(isinstance(layer, torch.nn.ReLU) for layer in net.modules()) == (inputs != 5)  # none but the last goes
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.4, 1.0])
+def test_bias_balanced_learning_adds_the_prior(gamma):
+    model, net, batch = prepared(BiasBalancedClassifier)
+    y, s, weight = batch.y.numpy(), batch.s[:, 0].numpy(), batch.weight.numpy() * len(batch.y)
+    prior = np.stack([shares(y, s, weight, group, 3) for group in range(3)])[s]
+    logits = net(batch.x).logits.detach().numpy() + gamma * np.log(prior)
+    terms = model.loss(net, batch, scalars(gamma=gamma))
+    np.testing.assert_allclose(terms["total"].item(), cross_entropy(logits, batch), rtol=1e-5)
+
+
+def test_bias_balanced_learning_corrects_logits_as_debiased_codes_do():
+    model, net, batch = prepared(BiasBalancedClassifier, sizes=(3, 2))
+    code, code_net, _ = prepared(DebiasedBernoulliClassifier, sizes=(3, 2), rebalance="prior")
+    logits = torch.randn(len(batch.y), 3)
+    corrected = torch.log_softmax(code._corrected(code_net, logits, batch.s), -1)
+    found = model.corrected_loss(net, HiddenOutput(logits, logits), batch, scalars(gamma=1))["total"]
+    torch.testing.assert_close(found, code.cross_entropy(corrected, batch))
+
+
+def contrast(z, partners, weight, temperature, crowded):
+    """Row by row."""
+    n, total = len(z), 0.0
+    rows = [j for j in range(n) if weight[j] > 0]
+    for i in rows:
+        own = [j for j in rows if j != i and partners[i, j]]
+        for j in own:
+            crowd = [k for k in rows if k != i and (crowded or k == j or k not in own)]
+            share = np.exp(z[i] @ z[j] / temperature) / sum(np.exp(z[i] @ z[k] / temperature) for k in crowd)
+            total -= weight[i] * np.log2(share) / len(own)
+    return total
+
+
+@pytest.mark.parametrize(("cls", "crowded"), [(BiasContrastiveClassifier, True), (FairKLClassifier, False)])
+def test_the_contrast_by_brute_force(cls, crowded):
+    model, net, batch = prepared(cls, temperature=0.5)
+    z = torch.nn.functional.normalize(net(batch.x).hidden, dim=-1).detach().numpy()
+    y, s = batch.y.numpy(), batch.s[:, 0].numpy()
+    partners = (y[:, None] == y) & ((s[:, None] != s) if crowded else True)
+    terms = model.loss(net, batch, scalars(gamma=1, alpha=2, beta=0))
+    expected = contrast(z, partners, batch.weight.numpy(), 0.5, crowded)
+    np.testing.assert_allclose(terms["contrast"].item(), expected, rtol=1e-4)
+    plain = (terms["total"] - 2 * terms["contrast"]).item()
+    np.testing.assert_allclose(plain, terms["cross_entropy"].item(), rtol=1e-4)
+
+
+def test_the_contrast_of_perfect_partners_is_that_of_the_crowd():
+    z = torch.eye(4)[torch.tensor([0, 0, 1, 1])]
+    partners = torch.block_diag(1 - torch.eye(2), 1 - torch.eye(2))
+    found = supervised_contrast(z, partners, torch.full((4,), 0.25), 0.1)
+    torch.testing.assert_close(found, torch.tensor(np.log2(1 + 2 * np.exp(-10)), dtype=torch.float32))
+
+
+def test_the_divergence_is_that_of_normals():
+    torch.manual_seed(0)
+    similarity, aligned = torch.randn(30, 30), (torch.rand(30, 30) < 0.5).float()
+    pairs = torch.rand(30, 30)
+    a, b = (
+        torch.distributions.Normal(mean, (((w * (similarity - mean) ** 2).sum() / w.sum()) + SMALLEST_VARIANCE) ** 0.5)
+        for w in (pairs * aligned, pairs * (1 - aligned))
+        for mean in [(w * similarity).sum() / w.sum()]
+    )
+    expected = torch.distributions.kl_divergence(a, b) / np.log(2)
+    torch.testing.assert_close(divergence(similarity, pairs, aligned), expected)
+    assert divergence(similarity, pairs, torch.ones(30, 30)) == 0
+
+
 def test_end_without_pairs_is_0():
     z = torch.nn.functional.normalize(torch.rand(3, 4), dim=-1).requires_grad_()
     groups = torch.diag(torch.tensor([0.3, 0.3, 0.4]))
@@ -256,7 +361,7 @@ def test_rebias_patches_are_those_of_a_strided_convolution(kernel, rows):
 # ---------------------------------------------------------------------- fits
 
 
-@pytest.mark.parametrize("cls", METHODS)
+@pytest.mark.parametrize("cls", PLAIN)
 def test_zero_strength_is_the_plain_network(cls):
     X, y, s = problem()
     plain = quick(VanillaClassifier).fit(X, y, sensitive_features=s)

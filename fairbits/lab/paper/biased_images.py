@@ -19,42 +19,47 @@ from fairbits.report.page import Section
 from fairbits.report.wording import Table
 
 alt = lazy_loader.load("altair")
-COLUMNS = ["epochs", "method", "rho", "seed", "accuracy", "one_draw_accuracy", "information"]
-HEAD = ("method", "rho", "accuracy, %", "each seed", "published, %", "by", "one-draw accuracy, %", "I(T;S), bits")
+COLUMNS = ["epochs", "held_out", "method", "rho", "seed", "accuracy"]
+CODE = ["one_draw_accuracy", "information", "permuted_information"]  # of the methods with a code
+HEAD = ("method", "rho", "accuracy, %", "each seed", "published, %", "by", "one-draw accuracy, %")
+BITS = ("I(T;S), bits", "the same, colours permuted")
 ONES = 0.1135  # share of the most frequent digit of MNIST's 10,000 test images
 RHO, ROWS = 0.99, 5  # images of each digit
 ENLARGED, GAP, WIDTH = 3, 2, 480  # times; pixels between images, before that; pixels of a panel
 
 
 def biased_mnist(records: Iterable[Record]) -> list[Section]:
-    """Return the section of all images runs, a table for each number of epochs."""
+    """Return the section of all images runs, a table for each number of epochs and of held-out training digits."""
     rows = [
-        {"method": run["name"], **{name: run[name] for name in ("epochs", "rho", "seed")}, **result}
+        {"held_out": 0, **run, **result, "method": run["name"]}
         for run, result in ((r["run"], r["result"]) for r in of_kind(records, "images"))
     ]
-    frame = pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(COLUMNS[4:], float))
-    groups = frame.sort_values(COLUMNS[:4], ignore_index=True).groupby("epochs")
-    tables = tuple(_table(int(epochs), found) for epochs, found in groups)
+    frame = pd.DataFrame(rows, columns=[*COLUMNS, *CODE]).astype(dict.fromkeys([COLUMNS[-1], *CODE], float))
+    groups = frame.sort_values(COLUMNS[:-1], ignore_index=True).groupby(COLUMNS[:2])
+    tables = tuple(_table(epochs, held_out, found) for (epochs, held_out), found in groups)
     return [Section("biased-mnist", "Biased-MNIST", tables)] if tables else []
 
 
-def _table(epochs: int, found: pd.DataFrame) -> Table:
-    rows = []
+def _table(epochs: int, held_out: int, found: pd.DataFrame) -> Table:
+    rows, width = [], len(HEAD) + len(BITS)
     for rho, part in found.groupby("rho"):
-        rows += [("constant", f"{rho:g}", _percent(ONES), *[MISSING] * 5)]
+        rows += [("constant", f"{rho:g}", _percent(ONES), *[MISSING] * (width - 3))] if not held_out else []
         rows += [_row(str(method), rho, own) for method, own in part.groupby("method")]
-        missing = sorted(set(PUBLISHED["biased_mnist"]) - set(part.method))
-        rows += [(name, f"{rho:g}", *[MISSING] * 2, *_published(name, rho), *[MISSING] * 2) for name in missing]
+        missing = sorted(set(PUBLISHED["biased_mnist"]) - set(part.method)) if not held_out else []
+        rows += [(name, f"{rho:g}", *[MISSING] * 2, *_published(name, rho), *[MISSING] * 3) for name in missing]
     rows = [row for row in rows if set(row[2:]) != {MISSING}]
-    title = f"Biased-MNIST: accuracy on unbiased colours after {epochs} epoch{'s' * (epochs != 1)}"
-    return Table(f"biased-mnist-{epochs}", title, HEAD, tuple(rows), (NOTES["images"]["table"],))
+    name, title = f"biased-mnist-{epochs}", f"Biased-MNIST: accuracy on unbiased colours after {epochs} epochs"
+    if held_out:
+        name, title = f"{name}-held-out", f"{title}, {held_out:,} training digits left out and recoloured"
+    return Table(name, title.replace(" 1 epochs", " 1 epoch"), (*HEAD, *BITS), tuple(rows), (NOTES["images"]["table"],))
 
 
 def _row(method: str, rho: float, own: pd.DataFrame) -> tuple[str, ...]:
     each = " / ".join(_percent(value) for value in own.accuracy)
-    one_draw, leakage = own.one_draw_accuracy.mean(), own.information.mean()
-    shown = (MISSING, MISSING) if pd.isna(one_draw) else (_percent(one_draw), number(leakage))
-    return (method, f"{rho:g}", _percent(own.accuracy.mean()), each, *_published(method, rho), *shown)
+    one_draw, *bits = own[CODE].mean()
+    shown = [MISSING if np.isnan(bits).any() else number(value) for value in bits]  # neither without the other
+    drawn = MISSING if pd.isna(one_draw) else _percent(one_draw)
+    return (method, f"{rho:g}", _percent(own.accuracy.mean()), each, *_published(method, rho), drawn, *shown)
 
 
 def _percent(share: float) -> str:
