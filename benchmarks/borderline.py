@@ -25,7 +25,7 @@ HEAD = f"""\
 # Borderline verdicts
 
 `python -m benchmarks.borderline`. The fits of [results/unseen](../unseen/table.md): seeds shuffle the rows, which
-splits them anew. A verdict is borderline if the chance of another one is estimated above {UNSURE:g}. "Before" is an
+splits them again. A verdict is borderline if the chance of another one is estimated above {UNSURE:g}. "Before" is an
 earlier rule, which looked at the first model alone, in the same fits. "Settled": the verdict is the most frequent one
 of the table, or called borderline now."""
 

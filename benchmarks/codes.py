@@ -162,10 +162,11 @@ def path_models(job: Job) -> list[Any]:
     return [ExactCodeClassifier(limit=limit, gradient=gradient, random_state=job.split) for limit in LIMITS]
 
 
-def linear_path(job: Job) -> list[tuple[float, float, int]]:
-    """Return limit, share of it and words of every model, as `CertifiedClassifier` trains them for each limit."""
-    words = {LinearCodeClassifier().max_words: SHARES, FEW: SHARES[:TIGHT]}
-    return [(promise, share, w) for promise in PROMISES[job.dataset] for w, shares in words.items() for share in shares]
+def linear_path(job: Job) -> list[tuple[float, float, int, str]]:
+    """Return limit, share, words and start of every model, as `CertifiedClassifier` trains them for each limit."""
+    most = LinearCodeClassifier().max_words
+    kinds = [(most, "labels", SHARES), (FEW, "labels", SHARES[:TIGHT]), (most, "optimum", SHARES)]
+    return [(p, share, *kind) for p in PROMISES[job.dataset] for *kind, shares in kinds for share in shares]
 
 
 def words(model: Any, Z: np.ndarray, seed: int = 0) -> np.ndarray:

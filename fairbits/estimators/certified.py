@@ -269,7 +269,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
             for start, several in (("labels", [*models, *few]), ("optimum", models))
         ]
 
-    def _order(self, models: list[Any], X: Any, s: Any, n_held: int, y: Any) -> np.ndarray:
+    def _order(self, models: list[Any], X: Any, s: Any, n_held: int, y: Any = None) -> np.ndarray:
         """Return the places of the models from the safest on, by samples of as many training rows as calibrate.
 
         Of a path that was not given, a hard code with a larger loss there than a safer one is left out.
@@ -286,7 +286,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
                 for m in models
             ]
         order = np.argsort(np.mean(excess, 1), kind="stable")
-        if self.path is not None or self._promise(models[0]).of == "class" or not models[0].is_hard:
+        if y is None or self.path is not None or self._promise(models[0]).of == "class" or not models[0].is_hard:
             return order
         seen = CalibrationRows(X, y)
         losses = np.array([code_loss(models[i], seen) for i in order])

@@ -29,6 +29,7 @@ def block_information(theta: Tensor, groups: WeighedGroups) -> Tensor:
     may repeat each other, or reveal more together. But no synergy within a block escapes it, and its error on few rows
     is that of codes of 8 bits, while the joint information of a code of 64 bits is close to H(S) on any batch.
 
+    >>> import torch
     >>> from fairbits.information import weigh_groups
     >>> theta = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]).repeat(1, 8)  # 16 bits
     >>> block_information(theta, weigh_groups(torch.tensor([0, 1, 1, 0]), n_groups=2))
@@ -40,6 +41,7 @@ def block_information(theta: Tensor, groups: WeighedGroups) -> Tensor:
 def block_bias(theta: Tensor, groups: WeighedGroups) -> Tensor:
     """Estimate by how much `block_information` of these rows exceeds the population's, as `joint_bias` does: bits.
 
+    >>> import torch
     >>> from fairbits.information import weigh_groups
     >>> theta = torch.rand(200, 12, generator=torch.Generator().manual_seed(0))
     >>> block_bias(theta, weigh_groups(torch.arange(200) % 2, n_groups=2))

@@ -17,12 +17,8 @@ from fairbits.errors import InputError
 MOST_NUMBERS = 10  # a sensitive column with more distinct numbers is cut into intervals
 FEWEST_NAMED = 10  # rows of a group whose name is written where it is not protected
 UNKNOWN, OTHER = "(missing)", "(other)"
-NEVER = (
-    1e-14  # chance of a split, of which there are 2**31: that of seeds that draw one with such a group is below 1e-4
-)
-MOST_UNSURE = (
-    10  # groups that some splits pool and others do not; with more, any two are taken to be as large as can be
-)
+NEVER = 1e-14  # chance of a split; with 2**31 seeds, that of any that draws such a split is below 1e-4
+MOST_UNSURE = 10  # groups that only some splits pool; with more, any two are taken to be as large as can be
 
 
 def sensitive_groups(
@@ -118,7 +114,7 @@ def most_favourable(
 
     >>> s, parts = pd.DataFrame({"race": ["A"] * 450 + ["B"] * 500 + ["C"] * 50}), np.split(np.arange(1000), [560, 800])
     >>> most_favourable(s, None, parts, 17, 17, crossed=False)
-    [array([ 33, 158])]
+    [array([159, 171])]
     """
     found, units = [], np.arange(len(s)) if people is None else people
     n, train, held = (len(np.unique(part)) for part in (units, units[parts[0]], units[parts[1]]))

@@ -118,4 +118,4 @@ def test_protection_that_is_significantly_more_accurate_is_kept():
     model = CertifiedClassifier(rules, promise="class", max_disparity=0.6, random_state=0)
     model.fit(Z, y, sensitive_features=s)
     safest = model.candidates_[0]
-    assert model._test(model.candidates_, Z, safest.predict(Z), s) is safest
+    assert model._test(model.candidates_, model._in_memory(Z, (Z, safest.predict(Z), s), None)) is safest

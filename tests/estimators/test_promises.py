@@ -174,7 +174,10 @@ def test_the_class_is_asked_no_less_by_a_promise_about_it_than_by_one_about_the_
     assert list(by_class.path_.columns[1:4]) == ["class_total_variation", "class_odds_disparity", "class_information"]
     X, y, s = problem(2000, seed=1)
     for model in by_class.candidates_:
-        claims = {of: selector._claims(model, X, s, y) for of, selector in (("class", by_class), ("code", by_code))}
+        claims = {
+            of: selector._claims(model, selector._certificates(model, X, s, y), len(y))
+            for of, selector in (("class", by_class), ("code", by_code))
+        }
         for own, whole in zip(claims["class"], claims["code"], strict=True):
             assert (own.of, own.kind, own.limit) == ("class", whole.kind, whole.limit)
             assert release == "random" or own.bound <= whole.bound
@@ -239,7 +242,7 @@ def test_training_and_promise_should_look_at_the_same_rows():
         assert CertifiedClassifier(given, **odds)._templates()[0][-1].condition_on_label
         assert not CertifiedClassifier(given, max_odds_disparity=0.1)._templates()[0][-1].condition_on_label
     within = ExactCodeClassifier(condition_on_label=True)
-    assert max(m.limit for m in CertifiedClassifier(max_odds_disparity=0.1)._models(within)) == 0.1
+    assert max(m.limit for m in CertifiedClassifier(max_odds_disparity=0.1)._stacks(within)[0]) == 0.1
     with pytest.warns(InputWarning, match=r"only limit is within labels.*Set condition_on_label=True"):
         CertifiedClassifier(ExactCodeClassifier(), **odds)._templates()
     with pytest.warns(InputWarning, match="no limit is within labels"):
@@ -292,7 +295,7 @@ def test_no_more_promises_are_broken_than_stated():
         decided = (rng.random(chance.shape) < chance).astype(int)
         models = [Decision(None, str(i), i, np.array([0, 1]), encoder) for i in range(len(truth))]
         try:
-            selector._test(models, decided, labels, groups)
+            selector._test(models, selector._in_memory(decided, (decided, labels, groups), None))
         except NotCertifiedError:
             continue
         found += 1

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from paper_records import draw_no_pixels
 
+from fairbits import workers as pools
 from fairbits.commands import main
-from fairbits.lab import harness, paper
+from fairbits.lab import paper
 from fairbits.lab.harness import Folder
 from fairbits.lab.plan_files import read_plan
 
@@ -71,7 +72,7 @@ class Command:
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
             patch.setattr(sys, "argv", ["fairbits", *self.arguments(plan), *options])
             patch.setattr(paper, "CHARTS", charts)
-            patch.setattr(harness, "ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(workers))
+            patch.setattr(pools, "ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(workers))
             with pytest.raises(SystemExit) as ended:
                 main()
         assert not ended.value.code
