@@ -89,8 +89,8 @@ def path(job: Job) -> dict[str, Any]:
         for model in models:
             model.fit(Z, y, sensitive_features=s)
     else:
-        for start in dict.fromkeys(getattr(model, "start", None) for model in models):
-            alike = [model for model in models if getattr(model, "start", None) == start]
+        for begun in dict.fromkeys(getattr(model, "start", None) for model in models):
+            alike = [model for model in models if getattr(model, "start", None) == begun]
             fit_stack(alike, Z, y, sensitive_features=s)
     seconds = {"encoder": encoded - start, "path": time.process_time() - encoded}
     if job.method in STRENGTHS:
@@ -302,7 +302,7 @@ def weighted_auc(law: np.ndarray, p: np.ndarray, y: np.ndarray) -> float:
 
 
 def better_than_safer(found: list[Released], promise: float) -> list[Released]:
-    """Return the models for a promise, without those that are no better on the training rows than a safer one."""
+    """Return the models for a limit, without those that are no better on the training rows than a safer one."""
     kept: list[Released] = []
     for model in found:
         beaten = model.trained is not None and any(other.trained <= model.trained for other in kept)

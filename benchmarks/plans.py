@@ -61,7 +61,7 @@ def jobs(names: list[str]) -> list[Job]:
 
 
 def run(job: Job) -> dict[str, Any]:
-    """Plan, and check what is said to be impossible on other splits."""
+    """Plan, and check on other splits what the plan calls impossible."""
     table, label = frame(job.table)
     *_, sensitive, crossed = PLANNED[job.table]
     known: dict[str, Any] = {"crossed": crossed}

@@ -13,8 +13,6 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairbits.encoding.columns import label as text_of
-from fairbits.tables.fitted_model import FittedModel
-from fairbits.tables.row_reader import RowReader
 from fairbits.tables.table_file import ReadTable, Table, parse_dates
 
 FEWEST_SAMPLED = 2_000  # rows of every group with a label, if there are as many
@@ -104,6 +102,9 @@ class RowsApart:
 
     def __call__(self, model: Pipeline) -> Iterator[tuple[np.ndarray, np.ndarray, pd.DataFrame]]:
         """Yield rows of known groups and labels as the last step of a fitted model takes them, labels and groups."""
+        from fairbits.tables.fitted_model import FittedModel  # here, as limits are planned without torch
+        from fairbits.tables.row_reader import RowReader
+
         fitted = FittedModel(Path(), model, {"task": self.task}, None)
         reader = RowReader(fitted, self.table, groups=True, chosen=self._chosen)
         classes = {text_of(c): c for c in model[-1].classes_.tolist()}

@@ -10,7 +10,6 @@ from fairbits.certificate import CertificateMonitor, TrainingRowsWarning
 from fairbits.certificate.certificate_record import percent
 from fairbits.certificate.certification import check_fresh
 from fairbits.errors import InputError
-from fairbits.modelfile.manifest import MANIFEST
 from fairbits.settings import check_value
 from fairbits.tables.protected_groups import protected
 from fairbits.tables.table_file import Table
@@ -38,6 +37,8 @@ def promised_limit(model: Any) -> float:
 
 def watched_model(model: Any) -> str:
     """Return what a state calls a model."""
+    from fairbits.modelfile.manifest import MANIFEST  # here, as decisions are watched without torch
+
     return f"model {file_fingerprint(model.folder / MANIFEST)}"
 
 
