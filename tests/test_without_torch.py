@@ -85,7 +85,7 @@ def test_audits_of_tables_say_the_same_with_torch_and_without(without_torch):
         if columns == ["decision"]:
             alone = neuronwise_information(torch.tensor(table[columns].to_numpy(float)), groups)
             assert float(found[2]) == pytest.approx(float(alone), abs=1e-11)
-    assert any("Audit of the representation on 400 rows" in line for line in lines[6:])
+    assert any("Audit of the decision on 400 rows" in line for line in lines[6:])
 
 
 def test_decisions_are_certified_watched_and_planned_without_torch(without_torch):
@@ -93,4 +93,4 @@ def test_decisions_are_certified_watched_and_planned_without_torch(without_torch
     proved = certify(table.decision, sensitive_features=table.sex).total_variation
     assert any(f"rates of two groups differ by at most {at_most(proved, 4)}" in line for line in lines)
     assert any(line.startswith("Proved (1 batch, 400 rows)") for line in lines)
-    assert any(line.startswith("224 rows to train, 96 to certify and 80 to test.") for line in lines)
+    assert any(line.startswith("224 rows to train, 96 to certify and 80 to test, in the split of --seed 0.") for line in lines)
