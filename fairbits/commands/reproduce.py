@@ -15,7 +15,7 @@ def reproduce(
     experiment: Annotated[
         str,
         Argument(
-            help="compas, adult, bank, stability, complexity, representations, information-plane, biased-mnist, "
+            help="compas, adult, bank, stability, complexity, representations, information-plane, biased-mnist, arena, "
             "refits, paper-settings, variants, comparisons, searches, domain, all, or a TOML file."
         ),
     ],

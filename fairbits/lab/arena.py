@@ -137,8 +137,9 @@ def _certified(numbers: list[np.ndarray], train: Rows, held: Rows, loss: float, 
     tables, counts = shares(numbers[0], train.s, width)
     noise = counts.sum() / len(held.y) / counts
     expected = float(disparity_slope(torch.from_numpy(tables), torch.from_numpy(noise))[0])
-    released = numbers[1] if width == 2 and law is None else binary_digits(numbers[1], width) if law is None else law
-    bound = certify(released, sensitive_features=held.s).total_variation
+    if law is None:  # whole numbers: a hard code, or two decisions
+        law = numbers[1] if width == 2 else binary_digits(numbers[1], width).astype(np.uint8)
+    bound = certify(law, sensitive_features=held.s).total_variation
     return {"expected": expected, "bound": float(bound), "loss": float(loss)}
 
 
