@@ -1,6 +1,6 @@
 """The arena: what every method releases about the same rows, certified in the same way."""
 
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +69,7 @@ def _models(run: Any) -> list[Any]:
     return models
 
 
-@cache
+@lru_cache(4)
 def parts(dataset: str, seed: int) -> tuple[Rows, Rows, Rows]:
     """Return the rows that train, calibrate and score."""
     if dataset.startswith("adult"):
@@ -87,7 +87,7 @@ def parts(dataset: str, seed: int) -> tuple[Rows, Rows, Rows]:
     return tuple(own)  # type: ignore[return-value]
 
 
-@cache
+@lru_cache(4)
 def features(dataset: str, seed: int, kind: str) -> list[Any]:
     """Return the inputs of all parts: the table, its columns as numbers, or estimates of p(y,s|x)."""
     train, *others = parts(dataset, seed)
