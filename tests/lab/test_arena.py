@@ -8,7 +8,7 @@ from fairbits import LinearCodeClassifier, VanillaClassifier, certify
 from fairbits.lab import arena
 from fairbits.lab.arena import Rows
 from fairbits.lab.paper.arena_tables import arena as arena_sections
-from fairbits.lab.paper.arena_tables import arena_choices
+from fairbits.lab.paper.arena_tables import arena_charts, arena_choices
 from fairbits.lab.plan_files import read_plan
 
 
@@ -75,6 +75,13 @@ def test_tables_have_the_best_method_first_and_pair_it_with_the_recommended_one(
     assert [row[0] for row in table.rows] == ["FairCode", "Parity"]
     assert table.rows[1][2] == "0 of 2"
     assert pairs.rows[0][3:] == ("-0.350 ± 0.000", "ahead")
+
+
+def test_the_picture_has_a_panel_for_every_rival_and_release():
+    charts = dict(arena_charts([run("FairCode", (0.03, 0.04)), run("Parity", (0.07,)), run("HSIC", (0.02, 0.09))]))
+    panels = [panel["title"]["text"] for row in charts["compas-arena"].to_dict()["vconcat"] for panel in row["concat"]]
+    assert panels == ["HSIC", "Parity"] * 2
+    assert not dict(arena_charts([run("FairCode", (0.03,))]))
 
 
 def test_the_plan_has_every_method_on_every_table():

@@ -7,7 +7,7 @@ import lazy_loader
 import numpy as np
 import pandas as pd
 
-from fairbits.lab.paper.paper_style import axis, finish, method_encodings
+from fairbits.lab.paper.paper_style import LETTERS, axis, finish
 from fairbits.lab.paper.record_frames import MISSING, NOTES, Record, differences_table, estimate, of_kind
 from fairbits.report.page import Section
 from fairbits.report.wording import Table
@@ -18,6 +18,19 @@ RELEASES = {"code": "FairCode", "decision": "FairCode, decisions"}  # and what w
 TITLES = {"code": "what may be shared", "decision": "decisions"}
 SCORES = {"code": ("auc", "accuracy"), "decision": ("accuracy",)}
 HEAD = {"auc": "AUC ↑", "accuracy": "accuracy ↑"}
+SCALES = {
+    "code": "AUC of what may be shared, against the disparity that is proved (at most, 95 %)",
+    "decision": "Accuracy of decisions, against the disparity that is proved (at most, 95 %)",
+}
+COLOURS = {  # of Okabe and Ito
+    "what we recommend": "#000000",
+    "on columns": "#0072B2",
+    "on log-ratios": "#E69F00",
+    "on probabilities": "#009E73",
+    "on table": "#009E73",
+}
+MOST, HEIGHT = 0.3, 0.2  # ends of the axes: of the proved disparity, and below the best score
+ABREAST = 4  # panels
 
 
 def arena(records: Iterable[Record]) -> list[Section]:
@@ -103,21 +116,34 @@ def arena_charts(records: Iterable[Record]) -> Iterator[tuple[str, Any]]:
                 rows.append({**facts, "release": release, **value})
     frame = pd.DataFrame(rows)
     for dataset, own in frame.groupby("dataset") if len(frame) else ():
-        yield f"{dataset}-arena", finish(_panels(own), f"{dataset}: proved and predicted")
+        if set(own.method) - set(RELEASES.values()):
+            yield f"{dataset}-arena", finish(_panels(own), f"{dataset}: proved and predicted")
 
 
 def _panels(found: pd.DataFrame) -> Any:
-    """Return two panels: one mark for the best score within each proved disparity, method by method."""
-    panels = []
-    for release, title in (("code", "AUC of what is shared →"), ("decision", "accuracy of decisions →")):
-        own = found[found.release == release]
-        own = own.groupby(["method", "inputs", "place"], as_index=False)[["bound", "score"]].mean()
-        own = own[own.bound <= 0.3].sort_values("bound")
-        own["best"] = own.groupby(["method", "inputs"]).score.cummax()
-        own = own[own.score >= own.best - 1e-12].assign(method=own.method + ", " + own.inputs)
-        low, high = np.quantile(own.score, [0.1, 1.0]) if len(own) else (0.5, 1.0)
-        x = axis("X", "bound", "proved disparity, at most (95 %)", (0.0, 0.3))
-        y = axis("Y", "score", title, (float(low), float(high) + 0.005))
-        line = alt.Chart(own).mark_line(point=True, clip=True, interpolate="step-after")
-        panels.append(line.encode(x=x, y=y, **method_encodings(own.method)).properties(width=520, height=420))
-    return alt.vconcat(*panels)
+    """Return a small panel for every method and release: its best score within each proved disparity, and ours."""
+    rows = []
+    for release, ours in RELEASES.items():
+        own = _best(found[found.release == release])
+        known = [*sorted(set(own.method) - set(RELEASES.values()))]
+        panels = [_panel(own[own.method.isin([name, ours])], name, ours, own.score.max()) for name in known]
+        title = alt.Title(SCALES[release], anchor="start", fontSize=LETTERS)
+        rows.append(alt.concat(*panels, columns=ABREAST, spacing=14).properties(title=title))
+    return alt.vconcat(*rows, spacing=30)
+
+
+def _best(own: pd.DataFrame) -> pd.DataFrame:
+    """Return the means over the splits, without points that a smaller proved disparity surpasses."""
+    own = own.groupby(["method", "inputs", "place"], as_index=False)[["bound", "score"]].mean().sort_values("bound")
+    best = own.groupby(["method", "inputs"]).score.cummax()
+    return own[(own.score >= best) & (own.bound <= MOST)]
+
+
+def _panel(own: pd.DataFrame, name: str, ours: str, top: float) -> Any:
+    own = own.assign(shown=np.where(own.method == ours, "what we recommend", "on " + own.inputs))
+    scale = alt.Scale(domain=list(COLOURS), range=list(COLOURS.values()))
+    colour = alt.Color("shown:N", scale=scale, legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1))
+    y = axis("Y", "score", "", (top - HEIGHT, top + 0.01))
+    line = alt.Chart(own).mark_line(clip=True, interpolate="step-after", point={"size": 18, "clip": True})
+    line = line.encode(x=axis("X", "bound", "", (0.0, MOST)), y=y, color=colour, detail="inputs:N")
+    return line.properties(width=190, height=130, title=alt.Title(name, fontSize=LETTERS - 2))
