@@ -32,6 +32,9 @@ PROBE = (
 LISTED_BITS = 16  # up to here all words of a random code are listed
 
 
+UNFAIR = {"gpa": "ranking accuracy (GPA)", "audc": "scores (AUDC)", "discrimination": "rates of the class"}
+
+
 class LessFairWarning(InputWarning):
     """The model is less fair than one without protection."""
 
@@ -190,6 +193,8 @@ def audit(
         from fairbits.estimators.codes import held_out_scores  # needs torch
 
         plain = held_out_scores(*fitted_code(unmitigated, X, sensitive_features), np.asarray(y), groups)
+        if subject.decides_for is not None:  # nobody receives the scores
+            plain = {"discrimination": plain["discrimination"]}
         concerns += worse_than_unmitigated(task, plain, groups)
     for concern in concerns:
         warnings.warn(concern, stacklevel=2)
@@ -224,11 +229,11 @@ def worse_than_unmitigated(scores: dict[str, float], plain: dict[str, float], gr
     smallest = min(np.sort(np.unique(column, return_counts=True)[1])[:2].tolist() for column in groups.T)
     margin = 1.645 * 0.5 * float(np.sqrt(np.sum(1 / np.array(smallest))))
     worse = [
-        f"{name} {scores[name]:.3f} against {plain[name]:.3f}"
-        for name in ("gpa", "audc", "discrimination")
+        f"{words} {scores[name]:.3f} instead of {plain[name]:.3f}"
+        for name, words in UNFAIR.items()
         if name in plain and scores[name] > plain[name] + margin
     ]
-    problem = f"The predictions are less fair than those of a model without protection: {', '.join(worse)}."
+    problem = f"Groups differ more than without protection: {', '.join(worse)}."
     remedy = "Try another gamma, more epochs or another seed, and compare again."
     return [LessFairWarning(problem, remedy=remedy)] if worse else []
 

@@ -142,8 +142,8 @@ class Certificate:
         """What is guaranteed, in words."""
         if self.promise is not None:
             return (
-                f"Guaranteed at {percent(self.confidence)} confidence: {self.promise} {self.counting}. The "
-                "numbers above are estimates for the chosen model, not part of the guarantee."
+                f"Guaranteed at {percent(self.confidence)} confidence: {self.promise} {self.counting}. Smaller "
+                "bounds are estimates for the chosen model, not part of the guarantee."
             )
         each = "All numbers hold together" if self.simultaneous else "Each number holds on its own"
         kind = ", disparity and balanced accuracy by a normal approximation" if self.asymptotic else ""

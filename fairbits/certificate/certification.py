@@ -198,7 +198,7 @@ def certificate_of(
         exact = exact and shown.spent == 0
     at = "the population's group probabilities" if claim.prior is None else f"group probabilities {claim.prior}"
     described = "the decision about a person" if coded.decision else release.describe()
-    described += f", with what {beside} other model{'s' * (beside > 1)} release of the person" if beside else ""
+    described += f" and what {beside} other model{'s' * (beside > 1)} released about the person" if beside else ""
     released = release.to_dict(coded.theta.shape[1]) | ({"decision": True} if coded.decision else {})
     facts = claim.confidence, tuple(bounds), released, described, at, exact, claim.simultaneous, coded.seeded
     return Certificate(*facts, by_person=by_person, beside=beside)

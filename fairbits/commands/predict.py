@@ -59,10 +59,11 @@ def predict(
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the class of every row from its code alone, so that the certificate covers it.
+    """Write the decision about every row: the predicted class, which the certificate covers.
 
-    Of a model of `fairbits fit --for decisions`, the class alone is certified, and --probabilities are refused. A
-    random code uses the ledger of `fairbits transform`; pass --reuse to predict from codes that you have released.
+    A model of `fairbits fit --for codes` reads it off the code. Of one --for decisions, the class alone is certified,
+    and --probabilities are refused. A random code uses the ledger of `fairbits transform`; pass --reuse to predict
+    from codes that you have released.
     """
     import numpy as np
 

@@ -178,7 +178,7 @@ def options(
     ] = False,
     debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Turn the rows of a table into a few bits that hide sensitive columns, and bound what they reveal."""
+    """Fit models whose decisions, or codes to share, differ little between groups of people, and prove it."""
 
 
 def run(app: Callable[[], Any]) -> None:

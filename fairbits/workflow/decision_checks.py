@@ -293,7 +293,8 @@ def audit_in_words(*what: Any, **options: Any) -> tuple[Audit, list[Warning]]:
         found = audit(*what, **options)
     concerns = [w.message for w in caught if isinstance(w.message, Warning)]
     words = {str(concern): worded(concern) for concern in concerns}
-    unavailable = found.unavailable | ({"task": WORDS["audits"]["no_task"]} if "task" in found.unavailable else {})
+    missing = "no_label" if len(what) > 1 else "no_task"  # a model comes with its rows
+    unavailable = found.unavailable | ({"task": WORDS["audits"][missing]} if "task" in found.unavailable else {})
     said = tuple(words.get(str(concern), str(concern)) for concern in found.concerns)
     return replace(found, concerns=said, unavailable=unavailable), concerns
 

@@ -210,5 +210,5 @@ def plan_words(found: dict[str, Any]) -> str:
         codes=[at_most(codes["equal"]), at_least(codes["smallest"]), at_least(codes["smallest_of_any_split"])],
         decisions=[selected, *(at_least(decisions[name], 4) for name in ("smallest", "smallest_of_any_split"))],
         limits=pd.DataFrame(limits).to_string(index=False),
-        more="\n".join([*found["advice"], *found["notes"]]),
+        more="\n".join(f"- {line}" for line in [*found["advice"], *found["notes"]]),
     )

@@ -156,7 +156,7 @@ def test_concerns_are_recorded_and_raised(model):
         audit(plain, X, y, sensitive_features=s)
     X, y, s = table(seed=1)
     fair = LogisticRegression().fit(X[:, :1], y)
-    with pytest.warns(LessFairWarning, match="discrimination"):
+    with pytest.warns(LessFairWarning, match="rates of the class"):
         result = audit(
             make_pipeline(LogisticRegression()).fit(X, s), X, y, sensitive_features=s, unmitigated=_Only(fair)
         )
@@ -244,9 +244,24 @@ def test_nonsense_is_refused(model):
         audit(np.full((100, 2), np.nan), sensitive_features=s)
 
 
+def test_scores_that_nobody_receives_are_not_called_less_fair():
+    rng = np.random.default_rng(0)
+    s = rng.integers(0, 2, 4000)
+    X, y = np.column_stack([rng.normal(size=4000), s]), rng.random(4000) < 0.1 + 0.3 * s  # everybody is decided alike
+    old, new = slice(2000), slice(2000, None)
+    fair = _Only(LogisticRegression().fit(X[:, :1], y))
+    decider = CertifiedClassifier([LogisticRegression()], promise="class", max_disparity=0.5, random_state=0)
+    decider.fit(X[old], y[old], sensitive_features=s[old])
+    for subject, times in ((decider, 0), (LogisticRegression().fit(X[old], y[old]), 1)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            audit(subject, X[new], y[new], sensitive_features=s[new], unmitigated=fair)
+        assert sum(issubclass(w.category, LessFairWarning) for w in caught) == times
+
+
 def test_less_fair_than_unmitigated_is_told_beyond_chance():
     groups = np.arange(4000)[:, None] % 2
     plain = {"gpa": 0.1, "audc": 0.1, "discrimination": 0.1}
     assert worse_than_unmitigated(plain | {"gpa": 0.11}, plain, groups) == []
     (concern,) = worse_than_unmitigated(plain | {"audc": 0.2}, plain, groups)
-    assert "audc 0.200 against 0.100" in str(concern)
+    assert "scores (AUDC) 0.200 instead of 0.100" in str(concern)

@@ -90,6 +90,12 @@ def test_a_model_on_new_rows(place, fairbits, fitted):
     assert {p["view"] for p in found["probes"]} == {"one draw", "16 draws", "theta"}
 
 
+def test_without_labels_it_asks_for_them_and_not_for_the_model(place, fairbits, fitted):
+    population(500, 3).to_csv("t.csv", index=False)
+    (found,) = json.loads(fairbits("audit", "t.csv", "--model", fitted / "m", "--json").out)["audits"]
+    assert found["unavailable"]["task"] == "the scores of the model need its label (--label)."
+
+
 def test_a_model_on_the_rows_of_its_fit_is_invalid(place, fairbits, fitted):
     invalid = "Invalid: these rows were used in the fit."
     assert invalid in fairbits("audit", fitted / "pay.csv", "--model", fitted / "m").out

@@ -192,6 +192,7 @@ def test_two_models_are_certified_as_one_code(place, fairbits):
     assert both["certificate"]["beside"] == 1
     assert both["certificate"]["total_variation"] > alone["certificate"]["total_variation"]
     assert both["verdict"] == "nothing to compare with"
+    assert both["certificate"]["release_words"].endswith(" and what 1 other model released about the person")
     ended = fairbits("certify", "m", "new.csv", "--beside", "absent")
     assert (ended.code, "absent" in ended.err) == (1, True)
 

@@ -154,3 +154,4 @@ def test_a_plan_in_words_names_the_groups_and_the_limits(task):
     words = plan_words(plan(task))
     assert "At 95% confidence, C of race decides" in words
     assert "0.02 impossible" in " ".join(words.split())
+    assert words.splitlines()[-1].startswith("- ")
