@@ -216,7 +216,7 @@ def read_task(
         return task_of_frame(
             frame, list(data.caveats), label or data.target_name, sensitive or [str(data.s.name)], columns
         )
-    from fairbits.tables.table_folder import missing_table, open_table
+    from fairbits.tables.table_file import missing_table, open_table
 
     if near := missing_table(table, [*map(str, terminal.ShippedTable)]):
         raise InputError(f"There is no file {table}. {near}")

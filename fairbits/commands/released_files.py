@@ -22,15 +22,15 @@ class Files:
     def __init__(self, model: Path, table: Path, output: Path, keep: Sequence[str] = (), **reading: str | None):
         import torch
 
+        from fairbits.tables.file_formats import check_output, need_pyarrow
         from fairbits.tables.fitted_model import open_model
         from fairbits.tables.row_reader import RowReader
-        from fairbits.tables.table_folder import open_table
-        from fairbits.tables.written_table import check_output, check_pyarrow
+        from fairbits.tables.table_file import open_table
 
         if output.exists() and table.exists() and output.samefile(table):
             raise InputError(f"{output} is the table itself; name another file with -o.")
         if self.is_folder(output):
-            check_pyarrow()
+            need_pyarrow()
         else:
             check_output(output)
         torch.set_num_threads(1)  # on a busy machine threads wait for each other
@@ -197,7 +197,7 @@ class Files:
 
     def write(self, made: "pd.DataFrame", released: "Released | None", safe_cells: bool = False) -> None:
         """Write what was made of the rows beside the columns to keep; codes that were drawn count as released."""
-        from fairbits.tables.written_table import write_table
+        from fairbits.tables.file_formats import write_table
 
         try:
             write_table(self.output, self._beside_kept(made), safe_cells=safe_cells)

@@ -1,4 +1,4 @@
-"""Read a table from a file, whole or some rows at a time, and say what is wrong with one that cannot be read."""
+"""Read a table from its file, whole or some rows at a time, and say what is wrong with one that cannot be read."""
 
 import gzip
 import hashlib
@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype, is_object_dtype, is_string_dtype
 
-from fairbits.errors import InputError, MissingExtraError, did_you_mean
-from fairbits.tables.text_form import text_form
+from fairbits.errors import InputError, did_you_mean
+from fairbits.tables.file_formats import PARQUET_ENDINGS, TEXT_ENDINGS, is_parquet, need_pyarrow, text_form
 
-TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz")
-PARQUET_ENDINGS = (".parquet", ".pq")
 EXCEL_ENDINGS = (".xlsx", ".xls", ".xlsm", ".ods")
+WILD = "*?["  # signs of a pattern
 DATE_SHARE = 0.95  # of the texts of a column that must be dates for it to be one
 NUMBER_SHARE = 0.5  # of the texts of a column that are numbers: perhaps all should be
 DATE = r"\d{4}-\d{2}-\d{2}"
@@ -233,6 +232,20 @@ class TableFile(Table):
             raise InputError(f"{self.path} cannot be read as a table: {first}.") from None
 
 
+def open_table(path: str | Path, **reading: Any) -> Table:
+    """Open a table: a file, a folder of files, or a pattern with * that names several."""
+    if not Path(path).is_dir() and (Path(path).exists() or not any(sign in str(path) for sign in WILD)):
+        return TableFile(path, **reading)
+    from fairbits.tables.table_folder import TableFolder
+
+    return TableFolder(Path(path), **reading)
+
+
+def missing_table(path: str | Path, known: Sequence[str]) -> str:
+    """Return what a path may have meant, if it is none."""
+    return "" if Path(path).exists() or any(sign in str(path) for sign in WILD) else did_you_mean(str(path), known)
+
+
 def parse_dates(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Turn texts that are dates into dates, and huge whole numbers into floats; return names of dates, and doubts."""
     dates, doubts = [], []
@@ -246,20 +259,6 @@ def parse_dates(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
         elif len(texts):
             doubts += _doubts(texts)
     return dates, doubts
-
-
-def is_parquet(path: Path) -> bool:
-    """Return whether a file is Parquet by its name."""
-    return path.name.lower().endswith(PARQUET_ENDINGS)
-
-
-def need_pyarrow() -> Any:
-    """Return pyarrow, or raise InputError if it is not installed."""
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("A Parquet file", "tables") from None
-    return pyarrow
 
 
 def _parquet_file(path: Path) -> Any:

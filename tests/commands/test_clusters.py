@@ -16,7 +16,7 @@ from fairbits import InputError
 from fairbits.lab.harness import Folder, finish
 from fairbits.tables import table_file as files
 from fairbits.tables.fitted_model import open_model
-from fairbits.tables.table_folder import open_table
+from fairbits.tables.table_file import open_table
 from fairbits.workflow.part_files import write_parts
 from fairbits.workflow.released_columns import Columns
 
