@@ -23,8 +23,7 @@ class Files:
         import torch
 
         from fairbits.tables.file_formats import check_output, need_pyarrow
-        from fairbits.tables.fitted_model import open_model
-        from fairbits.tables.row_reader import RowReader
+        from fairbits.tables.fitted_model import RowReader, open_model
         from fairbits.tables.table_file import open_table
 
         if output.exists() and table.exists() and output.samefile(table):

@@ -14,8 +14,7 @@ import pandas as pd
 from fairbits.errors import InputError
 from fairbits.storage import file_errors, replace_file
 from fairbits.tables.file_formats import write_table
-from fairbits.tables.fitted_model import FittedModel, open_model
-from fairbits.tables.row_reader import RowReader
+from fairbits.tables.fitted_model import FittedModel, RowReader, open_model
 from fairbits.tables.table_file import Table, TableFile, TablePart
 from fairbits.workers import do_jobs
 from fairbits.workflow.released_columns import Columns, made_columns

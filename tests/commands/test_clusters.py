@@ -124,7 +124,7 @@ def test_codes_of_a_dask_frame_are_those_of_the_command(hard, rows):
     assert list(lazy.columns) == ["bit0", "bit1", "bit2", "bit3"]
     assert set(lazy.dtypes) == {np.dtype(np.uint8)}
     found = lazy.compute(scheduler="synchronous")
-    from fairbits.tables.row_reader import RowReader
+    from fairbits.tables.fitted_model import RowReader
 
     model = open_model(hard / "m")
     expected = model.method.transform(RowReader(model, open_table(rows)).encoded())
