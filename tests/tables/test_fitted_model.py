@@ -16,7 +16,7 @@ from fairbits import (
     VanillaClassifier,
     save,
 )
-from fairbits.commands.released_files import Files
+from fairbits.commands.transform import Files
 from fairbits.encoding import GroupEncoder
 from fairbits.tables.fitted_model import FittedModel, RowReader, open_model
 from fairbits.tables.group_reader import GroupReader
