@@ -208,7 +208,7 @@ def read_task(
     columns: dict[str, Any],
 ) -> "Task":
     """Return the task of a table; `read` says how to read it, `columns` what becomes of its columns."""
-    from fairbits.workflow.tables_to_fit import task_of_frame, task_of_table
+    from fairbits.tables.task import task_of_frame, task_of_table
 
     fit_rows = columns.pop("fit_rows", None)
     if table in list(terminal.ShippedTable) and not Path(table).is_file():

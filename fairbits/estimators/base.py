@@ -193,6 +193,8 @@ class TrainedClassifier(SettingsClassifier):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = []  # codes are bits, and networks calculate in single precision
         return tags
 
 

@@ -174,11 +174,6 @@ class TrainedCode(BitsMixin, TrainedClassifier):
         remedy = f"{self.weaker}, or train longer (max_epochs, warmup_epochs)."
         return [CollapsedCodeWarning(f"The code has collapsed: {alike}.", remedy=remedy)]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
 
 class CodeClassifier(TrainedCode, InvariantClassifier):
     """Base of the methods with a code T of bits: a network gives theta(x), and T_i is 1 with probability theta_i(x).
