@@ -113,7 +113,7 @@ def _write_sums(
 ) -> None:
     """Write the sums of a shard."""
     from fairbits.tables.file_formats import check_place
-    from fairbits.workflow.shards import Shard
+    from fairbits.workers import Shard
     from fairbits.workflow.sum_files import write_sums
 
     if output is None or shard is None:

@@ -141,9 +141,11 @@ class Files:
 
     def in_parts(self, *, workers: int, shard: str | None, cluster: str | None) -> bool:
         """Return whether to write parts; keep how, or raise InputError if there is no folder to write them to."""
-        from fairbits.workflow.shards import Shard
+        self.how = {"workers": workers, "cluster": cluster, "shard": None}
+        if shard is not None:
+            from fairbits.workers import Shard
 
-        self.how = {"workers": workers, "cluster": cluster, "shard": None if shard is None else Shard.of(shard)}
+            self.how["shard"] = Shard.of(shard)
         given = {"workers": workers > 1, "cluster": cluster, "shard": shard}
         if self.is_folder(self.output):
             return True

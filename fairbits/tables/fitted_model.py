@@ -19,7 +19,7 @@ from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError
 from fairbits.modelfile import load
 from fairbits.modelfile.manifest import INNER, MANIFEST, RECORD, read_record
-from fairbits.tables.table_file import DATE_SHARE, Table, as_dates
+from fairbits.tables.table_file import DATE_SHARE, Pair, Table, as_dates
 
 if TYPE_CHECKING:
     from fairbits.tables.group_reader import GroupReader
@@ -32,7 +32,6 @@ KINDS: dict[str, tuple[str, Callable[[pd.Series], pd.Series], float]] = {  # wor
     "sensitive": ("numbers or dates such as 2026-01-31", partial(pd.to_numeric, errors="coerce"), 0.0),
 }
 Chosen = Callable[[int, int], np.ndarray]  # (first row, rows) -> which of them, (rows,) bool
-Pair = tuple[pd.DataFrame, pd.DataFrame]
 
 
 class Limit(NamedTuple):

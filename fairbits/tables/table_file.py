@@ -30,6 +30,8 @@ MISSING = [
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 ]
+Names = Sequence[str]
+Pair = tuple[pd.DataFrame, pd.DataFrame]
 
 
 class ReadTable(NamedTuple):
@@ -55,11 +57,11 @@ class Table(ABC):
     names: list[str]
     notes: list[str]
 
-    def check_columns(self, names: Sequence[str], reason: str = "") -> None:
+    def check_columns(self, names: Names, reason: str = "") -> None:
         """Raise InputError if the table lacks a column, with the name that comes nearest."""
         check_columns(self.path, self.names, names, reason)
 
-    def read(self, columns: Sequence[str] | None = None) -> ReadTable:
+    def read(self, columns: Names | None = None) -> ReadTable:
         """Return the whole table, or some columns that must be there, with dates and large numbers parsed."""
         frame = self.raw(self.names if columns is None else list(columns))
         if not len(frame):
@@ -67,9 +69,7 @@ class Table(ABC):
         dates, doubts = parse_dates(frame)
         return ReadTable(frame, [*self.notes, *[f"Read as dates: {', '.join(dates)}."] * bool(dates), *doubts])
 
-    def pieces(
-        self, columns: Sequence[str], *, texts: Sequence[str] = (), verbatim: Sequence[str] = ()
-    ) -> Iterator[pd.DataFrame]:
+    def pieces(self, columns: Names, *, texts: Names = (), verbatim: Names = ()) -> Iterator[pd.DataFrame]:
         """Yield some columns, `PIECE_ROWS` rows at a time, so that a table need not fit into memory.
 
         Of a CSV, `texts` stay text; `verbatim` columns do, too, and keep words such as NA as they are.
@@ -78,14 +78,8 @@ class Table(ABC):
 
     @abstractmethod
     def pairs(
-        self,
-        columns: Sequence[str],
-        beside: Sequence[str] = (),
-        *,
-        texts: Sequence[str] = (),
-        verbatim: Sequence[str] = (),
-        dates: bool = True,
-    ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+        self, columns: Names, beside: Names = (), *, texts: Names = (), verbatim: Names = (), dates: bool = True
+    ) -> Iterator[Pair]:
         """Yield `pieces`, and the columns `beside` as `read` returns them, or dates as texts if not `dates`."""
 
     @abstractmethod
@@ -182,14 +176,8 @@ class TableFile(Table):
         return frame[columns]
 
     def pairs(
-        self,
-        columns: Sequence[str],
-        beside: Sequence[str] = (),
-        *,
-        texts: Sequence[str] = (),
-        verbatim: Sequence[str] = (),
-        dates: bool = True,
-    ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+        self, columns: Names, beside: Names = (), *, texts: Names = (), verbatim: Names = (), dates: bool = True
+    ) -> Iterator[Pair]:
         own, others = list(dict.fromkeys([*columns, *texts, *verbatim])), list(beside)
         if self._parquet:
             read = list(dict.fromkeys([*own, *others]))
@@ -209,9 +197,7 @@ class TableFile(Table):
                 parse_dates(extra)
             yield piece[own], extra
 
-    def _text_pieces(
-        self, columns: Sequence[str], texts: Sequence[str] = (), verbatim: Sequence[str] = ()
-    ) -> Iterator[pd.DataFrame]:
+    def _text_pieces(self, columns: Names, texts: Names = (), verbatim: Names = ()) -> Iterator[pd.DataFrame]:
         kinds = dict.fromkeys([*texts, *verbatim], str)
         missing = {name: MISSING for name in self.names if name not in verbatim}
         for piece in self._parsed(chunksize=PIECE_ROWS, dtype=kinds, keep_default_na=False, na_values=missing):
@@ -241,7 +227,7 @@ def open_table(path: str | Path, **reading: Any) -> Table:
     return TableFolder(Path(path), **reading)
 
 
-def missing_table(path: str | Path, known: Sequence[str]) -> str:
+def missing_table(path: str | Path, known: Names) -> str:
     """Return what a path may have meant, if it is none."""
     return "" if Path(path).exists() or any(sign in str(path) for sign in WILD) else did_you_mean(str(path), known)
 
@@ -275,7 +261,7 @@ def _parquet_file(path: Path) -> Any:
     return opened
 
 
-def check_columns(table: str | Path, names: Sequence[str], wanted: Sequence[str], reason: str = "") -> None:
+def check_columns(table: str | Path, names: Names, wanted: Names, reason: str = "") -> None:
     """Raise InputError if a column is not among the names of a table, with the name that comes nearest."""
     for name in wanted:
         if name not in names:

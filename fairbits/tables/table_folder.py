@@ -1,6 +1,6 @@
 """Tables of the same columns, one after another: a folder of files, or those that match a pattern."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from glob import glob
 from itertools import chain
 from pathlib import Path
@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairbits.errors import InputError
 from fairbits.tables.file_formats import PARQUET_ENDINGS, TEXT_ENDINGS
-from fairbits.tables.table_file import Table, TableFile, TablePart
+from fairbits.tables.table_file import Names, Pair, Table, TableFile, TablePart
 
 HIDDEN = ("_", ".")  # how names of files that hold no rows begin
 
@@ -52,9 +52,7 @@ class TableFolder(Table):
     def raw(self, columns: list[str]) -> pd.DataFrame:
         return pd.concat([file.raw(columns) for file in self.files], ignore_index=True)
 
-    def pairs(
-        self, columns: Sequence[str], beside: Sequence[str] = (), **kinds: Any
-    ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    def pairs(self, columns: Names, beside: Names = (), **kinds: Any) -> Iterator[Pair]:
         return chain.from_iterable(file.pairs(columns, beside, **kinds) for file in self.files)
 
 

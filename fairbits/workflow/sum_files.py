@@ -9,8 +9,8 @@ from fairbits.errors import InputError
 from fairbits.storage import file_errors, replace_file
 from fairbits.tables.fitted_model import FittedModel, RowReader, open_model
 from fairbits.tables.table_file import Table, open_table
+from fairbits.workers import Shard
 from fairbits.workflow.recertified import Recertified, limiting_label
-from fairbits.workflow.shards import Shard
 from fairbits.workflow.summed_checks import RowSums, recertify_sums, sum_jobs, summed_up
 
 FORMAT = 1
