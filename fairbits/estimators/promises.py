@@ -1,4 +1,4 @@
-"""What is promised of a certified model: its limits, the claims that must keep them, and the rows that prove these."""
+"""What is guaranteed of a certified model: its limits, the claims that must keep them, and the rows that prove it."""
 
 import math
 import warnings
