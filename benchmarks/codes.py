@@ -20,10 +20,10 @@ from fairbits import BinaryMIClassifier, ExactCodeClassifier, LinearCodeClassifi
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
-from fairbits.estimators.calibration import CalibrationRows
 from fairbits.estimators.certified import FEW, SHARES, TIGHT, code_loss
 from fairbits.estimators.exact_code import MISTAKE, disparity_slope
 from fairbits.estimators.optimal_front import optimal_front
+from fairbits.estimators.promises import CalibrationRows
 from fairbits.information import share_entropy
 from fairbits.information import total_variation as random_code_variation
 from fairbits.information.shown_tables import law_distance

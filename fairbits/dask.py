@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairbits.errors import InputError
-from fairbits.tables.fitted_model import FittedModel, open_model
-from fairbits.tables.row_reader import RowReader
+from fairbits.tables.fitted_model import FittedModel, RowReader, open_model
 from fairbits.tables.table_frame import TableFrame
 from fairbits.workflow.released_columns import CLASSES, CODES, Columns, code_frame, made_columns, prediction_frame
 

@@ -1,14 +1,15 @@
-"""Do jobs in this process, in several processes, or on a Dask cluster that is there already."""
+"""Do jobs in this process, in several processes, on a Dask cluster that is there already, or in runs apart."""
 
 import multiprocessing
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from fairbits.errors import InputError, MissingExtraError
 
@@ -17,6 +18,31 @@ CLUSTER_SECONDS = 10  # to wait for the scheduler of a cluster
 Work = Callable[[Any], Any]  # job -> result; a function of a module, so that another process finds it
 Watch = Callable[[list[Any], list[Any], int], None]  # (waiting, running, finished)
 Keep = Callable[[Any, Any, float], None]  # (job, result, seconds), in this process, as jobs end
+
+
+class Shard(NamedTuple):
+    """Number `place` of `runs` of one command, from 0, each with every N-th part; they know nothing of each other.
+
+    >>> [number for number in range(7) if Shard.of("1/3").has(number)]
+    [1, 4]
+    """
+
+    place: int
+    runs: int
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read a text such as 0/3."""
+        found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
+        place, runs = (int(found[1]), int(found[2])) if found else (0, 0)
+        if not 0 <= place < runs:
+            problem = "must be a place and a count, from 0/3 to 2/3 for three runs."
+            raise InputError(problem, argument="shard", value=text)
+        return cls(place, runs)
+
+    def has(self, number: int) -> bool:
+        """Return whether a part is of this run."""
+        return number % self.runs == self.place
 
 
 def do_jobs(

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fairbits.certificate.released_code import Release
-from fairbits.encoding.recognition import LeadingZerosError, identifiers, without_zeros
+from fairbits.encoding.recognition import EITHER, LeadingZerosError, named_rows, without_zeros
 from fairbits.errors import InputError
 from fairbits.storage import file_errors
 
@@ -98,16 +98,10 @@ class DrawKey:
 
 def named_people(people: pd.DataFrame, leading_zeros: str | None = None) -> list[tuple[str, ...]]:
     """Return what names the person of each row; ask whether 7 and 007 are the same person, if there are such names."""
-    names = identifiers(people)
-    empty = next((row for row, name in enumerate(names) if not any(name)), None)
-    if empty is not None:
-        columns = ", ".join(map(str, people.columns))
-        raise InputError(f"Row {empty + 1:,} has no value in {columns}, which identifies people.")
+    names = named_rows(people)
     bare = [without_zeros(name) for name in names]
     if leading_zeros is None and bare != names:
         row = next(row for row, name in enumerate(names) if name != bare[row])
-        raise LeadingZerosError(
-            f"Row {row + 1:,} has leading zeros in what names a person, and other tables may lack them",
-            "Write them as text, those of one person always alike, or pass leading_zeros='same' or 'different'.",
-        )
+        problem = f"Row {row + 1:,} has leading zeros in what names a person, and other tables may lack them"
+        raise LeadingZerosError(problem, EITHER)
     return bare if leading_zeros == "same" else names

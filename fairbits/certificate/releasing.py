@@ -20,7 +20,7 @@ from fairbits.certificate.released_code import (
     need_certified_code,
     system_uniforms,
 )
-from fairbits.encoding.recognition import LeadingZerosError, identifiers, person_table, without_zeros
+from fairbits.encoding.recognition import EITHER, LeadingZerosError, named_rows, person_table, without_zeros
 from fairbits.errors import InputError
 from fairbits.settings import check_value
 
@@ -248,11 +248,7 @@ def _numbers(ledger: Ledger, rows: Any, names: pd.DataFrame | None, done: int) -
         values = np.asarray(rows, dtype=np.float32) + np.float32(0)  # no -0: equal rows have equal bytes
         number = ledger.number([row.tobytes() for row in values])
         return Numbers(number, number ^ AS_WRITTEN, np.zeros(len(number), np.uint16))
-    texts = identifiers(names)
-    empty = next((row for row, name in enumerate(texts) if not any(name)), None)
-    if empty is not None:
-        columns = ", ".join(map(str, names.columns))
-        raise InputError(f"Row {done + empty + 1:,} has no value in {columns}, which identifies people.")
+    texts = named_rows(names, done)
     bare = [without_zeros(name) for name in texts]
     number, zeros = ledger.number(_joined(bare)), np.zeros(len(texts), np.uint16)
     written = number ^ AS_WRITTEN
@@ -285,10 +281,8 @@ def _places(ledger: Ledger, seen: Numbers, mask: np.uint64, leading_zeros: str |
     if leading_zeros == "different":
         own |= taken | (both & padded)
     elif leading_zeros is None and len(asked):
-        raise LeadingZerosError(
-            f"Row {asked[-1] + 1:,} and another one, there or in the ledger, differ only in leading zeros",
-            "Write them as text, those of one person always alike, or pass leading_zeros='same' or 'different'.",
-        )
+        problem = f"Row {asked[-1] + 1:,} and another one, there or in the ledger, differ only in leading zeros"
+        raise LeadingZerosError(problem, EITHER)
     return np.where(own, written, bare)
 
 

@@ -38,8 +38,8 @@ def audit(
 ) -> None:
     """Audit any table of scores, decisions or features, or a model."""
     from fairbits.report.wording import adversaries, rate_lines
-    from fairbits.tables.table_folder import open_table
-    from fairbits.tables.written_table import check_place
+    from fairbits.tables.file_formats import check_place
+    from fairbits.tables.table_file import open_table
 
     protected = terminal.names(sensitive)
     if model is None and not protected:

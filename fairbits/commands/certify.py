@@ -60,7 +60,7 @@ def certify(
 
     Exit code 4: the rows contradict the certificate. Exit code 3: the rows were used in the fit and prove nothing.
     """
-    from fairbits.tables.table_folder import open_table
+    from fairbits.tables.table_file import open_table
 
     read: dict[str, Any] = {"separator": separator, "encoding": encoding}
     if decision is not None:
@@ -112,8 +112,8 @@ def _write_sums(
     **others: Any,
 ) -> None:
     """Write the sums of a shard."""
-    from fairbits.tables.written_table import check_place
-    from fairbits.workflow.shards import Shard
+    from fairbits.tables.file_formats import check_place
+    from fairbits.workers import Shard
     from fairbits.workflow.sum_files import write_sums
 
     if output is None or shard is None:

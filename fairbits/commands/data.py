@@ -57,7 +57,7 @@ def fetch_data(
 ) -> None:
     """Write an example table to a file, or download MNIST."""
     from fairbits.datasets.mnist import SHA256, fetch_mnist
-    from fairbits.tables.written_table import check_output, write_table
+    from fairbits.tables.file_formats import check_output, write_table
 
     if name == "mnist":
         if output is not None:

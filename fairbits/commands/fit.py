@@ -208,7 +208,7 @@ def read_task(
     columns: dict[str, Any],
 ) -> "Task":
     """Return the task of a table; `read` says how to read it, `columns` what becomes of its columns."""
-    from fairbits.workflow.tables_to_fit import task_of_frame, task_of_table
+    from fairbits.tables.task import task_of_frame, task_of_table
 
     fit_rows = columns.pop("fit_rows", None)
     if table in list(terminal.ShippedTable) and not Path(table).is_file():
@@ -216,7 +216,7 @@ def read_task(
         return task_of_frame(
             frame, list(data.caveats), label or data.target_name, sensitive or [str(data.s.name)], columns
         )
-    from fairbits.tables.table_folder import missing_table, open_table
+    from fairbits.tables.table_file import missing_table, open_table
 
     if near := missing_table(table, [*map(str, terminal.ShippedTable)]):
         raise InputError(f"There is no file {table}. {near}")

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from typer import Option
 
-from fairbits.commands.released_files import Files
 from fairbits.commands.terminal import (
     AsJson,
     Cluster,
@@ -21,6 +20,7 @@ from fairbits.commands.terminal import (
 from fairbits.commands.transform import (
     AcceptLoss,
     Again,
+    Files,
     Keep,
     Key,
     LeadingZeros,

@@ -286,6 +286,9 @@ def _more_than_chance(found: np.ndarray, chance: float) -> bool:
     return bool(found.mean() > chance + MARGIN + 3 * np.sqrt(chance * (1 - chance) / len(found)))
 
 
+EITHER = "Write them as text, those of one person always alike, or pass leading_zeros='same' or 'different'."
+
+
 class LeadingZerosError(InputError):
     """Two identifiers of people differ only in leading zeros: they may be one person, or two."""
 
@@ -306,6 +309,16 @@ def person_table(person: Any, n: int) -> pd.DataFrame:
 def identifiers(table: pd.DataFrame) -> list[tuple[str, ...]]:
     """Return the `identifier`s of every row of a table."""
     return list(zip(*(map(identifier, column.tolist()) for _, column in table.items()), strict=True))
+
+
+def named_rows(table: pd.DataFrame, before: int = 0) -> list[tuple[str, ...]]:
+    """Return the `identifier`s of every row; raise InputError if one has none, the first being number `before` + 1."""
+    names = identifiers(table)
+    empty = next((row for row, name in enumerate(names) if not any(name)), None)
+    if empty is not None:
+        columns = ", ".join(map(str, table.columns))
+        raise InputError(f"Row {before + empty + 1:,} has no value in {columns}, which identifies people.")
+    return names
 
 
 def identifier(value: Any) -> str:

@@ -67,6 +67,15 @@ def known_schedule(value: Any) -> str | None:
     return None if fits else "must be a Schedule, such as Schedule(patience=10), or None for the method's own"
 
 
+class OwnDtypeMixin(TransformerMixin):
+    """A transformer whose output has a dtype of its own, whatever that of the rows."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
 @dataclass_transform(kw_only_default=True)
 class SettingsClassifier(ClassifierMixin, BaseEstimator):
     """A classifier by `predict_proba`; a subclass's annotated settings are its constructor's keyword arguments."""

@@ -12,7 +12,7 @@ from fairbits.errors import InputError, InputWarning
 from fairbits.estimators.base import add_cells, log_softmax, softmax
 from fairbits.estimators.codes import CodeClassifier
 from fairbits.information import WeighedGroups
-from fairbits.information.blocks import BLOCK_BITS
+from fairbits.information.exact import BLOCK_BITS
 from fairbits.information.words import EXACT_BITS
 from fairbits.nn import CodeNet, Inputs, RunningInformation, draw_bits
 from fairbits.nn.code_networks import VALIDATION_DRAWS

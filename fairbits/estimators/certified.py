@@ -20,14 +20,24 @@ from fairbits.encoding import GroupEncoder, SeenRows, row_hashes, take_rows
 from fairbits.encoding.recognition import person_numbers, split_people
 from fairbits.errors import InputError
 from fairbits.estimators.base import method_path
-from fairbits.estimators.calibration import Calibration, CalibrationRows, CalibrationSums, Pieces
 from fairbits.estimators.candidates import Decision, decisions, fitted_once, in_words, out_of_fold
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import MISTAKE
 from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack, fit_steps
 from fairbits.estimators.linear_code import LinearCodeClassifier
-from fairbits.estimators.promises import Claim, NotCertifiedError, Promise, check_labels, released_class, warn_of_labels
+from fairbits.estimators.promises import (
+    Calibration,
+    CalibrationRows,
+    CalibrationSums,
+    Claim,
+    NotCertifiedError,
+    Pieces,
+    Promise,
+    check_labels,
+    released_class,
+    warn_of_labels,
+)
 from fairbits.settings import check_settings, setting
 
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99, 0.995, 0.999)

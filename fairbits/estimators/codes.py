@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import ClassifierMixin, TransformerMixin
+from sklearn.base import ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_array, check_is_fitted, check_random_state
@@ -16,7 +16,7 @@ from torch import Tensor
 from fairbits.certificate import Certificate, Release, certify
 from fairbits.certificate.released_code import check_certified_kind, fitted_code, system_uniforms
 from fairbits.errors import InputError, InputWarning
-from fairbits.estimators.base import InvariantClassifier, TrainedClassifier, softmax
+from fairbits.estimators.base import InvariantClassifier, OwnDtypeMixin, TrainedClassifier, softmax
 from fairbits.information import binary_entropy, joint_information, monte_carlo_information, total_variation
 from fairbits.information.words import MAX_BITS
 from fairbits.metrics.gaps import prediction_scores
@@ -29,7 +29,7 @@ class CollapsedCodeWarning(InputWarning):
     """All bits are the same for every row: the code reveals nothing, not even the label."""
 
 
-class BitsMixin(TransformerMixin):
+class BitsMixin(OwnDtypeMixin):
     """What every model with a code of bits can do."""
 
     def certify(self, X: Any, *, sensitive_features: Any, y: Any = None, **options: Any) -> Certificate:
@@ -173,11 +173,6 @@ class TrainedCode(BitsMixin, TrainedClassifier):
         alike = f"all {theta.shape[1]} bits are the same for every row, so it predicts nothing"
         remedy = f"{self.weaker}, or train longer (max_epochs, warmup_epochs)."
         return [CollapsedCodeWarning(f"The code has collapsed: {alike}.", remedy=remedy)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 class CodeClassifier(TrainedCode, InvariantClassifier):

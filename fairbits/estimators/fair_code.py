@@ -112,5 +112,5 @@ class FairCodeClassifier(FittedCodeMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
-        tags.non_deterministic, tags.transformer_tags.preserves_dtype = True, []
+        tags.non_deterministic = True
         return tags

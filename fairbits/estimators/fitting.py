@@ -171,7 +171,8 @@ def _replica(worker: Any, table: Table, own: np.ndarray, cells: np.ndarray, nois
         torch.manual_seed(init)
         inputs = table.x.shape[1] if table.x.ndim == 2 else table.x.shape[1:]
         net = worker.build(inputs, len(table.classes))
-    draws = expected_draws(torch.from_numpy(cells), train_rows, worker.training.cell_share)
+    share, draws = worker.training.cell_share, torch.ones(len(cells))
+    draws = expected_draws(torch.from_numpy(cells), train_rows, share) if share else draws
     y, s, weight = (torch.from_numpy(a[train_rows.numpy()]) for a in (table.y, table.s, table.weight))
     worker.initialise(net, y, s, weight * draws[train_rows])
     scalars = {name: float(getattr(worker, name)) for name in worker.stacked_settings}

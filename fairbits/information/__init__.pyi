@@ -1,10 +1,10 @@
-from .blocks import block_bias as block_bias
-from .blocks import block_information as block_information
-from .blocks import code_blocks as code_blocks
 from .bounds import information_bounds as information_bounds
 from .bounds import information_sandwich as information_sandwich
 from .exact import binary_entropy as binary_entropy
 from .exact import binary_entropy_from_logits as binary_entropy_from_logits
+from .exact import block_bias as block_bias
+from .exact import block_information as block_information
+from .exact import code_blocks as code_blocks
 from .exact import group_entropy as group_entropy
 from .exact import joint_bias as joint_bias
 from .exact import joint_information as joint_information

@@ -1,18 +1,37 @@
 """The model in a folder that `fairbits fit` or `fairbits.save` wrote, and the rows of new tables as it reads them."""
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.pipeline import Pipeline
 
+from fairbits.certificate.released_code import fitted_code
 from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.encoding.columns import Feature
+from fairbits.encoding.columns import CategoryFeature, Feature, column_kind, label
 from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError
 from fairbits.modelfile import load
 from fairbits.modelfile.manifest import INNER, MANIFEST, RECORD, read_record
+from fairbits.tables.table_file import DATE_SHARE, Pair, Table, as_dates
+
+if TYPE_CHECKING:
+    from fairbits.tables.group_reader import GroupReader
+
+TRUTHS = {"true": "True", "false": "False"}
+NAMED_VALUES = 3
+KINDS: dict[str, tuple[str, Callable[[pd.Series], pd.Series], float]] = {  # words, conversion, share that may fail
+    "number": ("numbers", partial(pd.to_numeric, errors="coerce"), 0.0),
+    "date": ("dates such as 2026-01-31", as_dates, 1 - DATE_SHARE),
+    "sensitive": ("numbers or dates such as 2026-01-31", partial(pd.to_numeric, errors="coerce"), 0.0),
+}
+Chosen = Callable[[int, int], np.ndarray]  # (first row, rows) -> which of them, (rows,) bool
 
 
 class Limit(NamedTuple):
@@ -126,3 +145,131 @@ def _limit(certificate: dict[str, Any], asked: dict[str, Any]) -> Limit:
     limits = {} if (most := asked["max_disparity"]) is None else dict.fromkeys(bounds, float(most))
     within = asked.get("max_odds_disparity"), asked.get("odds_label")
     return Limit(True, parts, limits, asked["max_information"], draws, *within)
+
+
+class RowPiece(NamedTuple):
+    """Rows as the method takes them, (n, features) float32, and what stands beside them in the table."""
+
+    X: np.ndarray
+    more: pd.DataFrame  # columns as the file has them
+    typed: pd.DataFrame  # columns as `Table.read` returns them
+    s: pd.DataFrame | None  # sensitive columns, as groups
+    known: np.ndarray  # which rows of the table's piece these are: all, or those of known groups
+
+
+class RowReader:
+    """Reads the columns a model needs from a table; `notes` lists what was unusual, once all is read.
+
+    With `groups` it reads rows of known groups alone. A model that reads sensitive columns needs those of every row.
+    `chosen` says which of some rows to read.
+    """
+
+    def __init__(self, model: FittedModel, table: Table, *, groups: bool = False, chosen: Chosen | None = None):
+        self.model, self.table, self.rows, self._chosen = model, table, 0, chosen
+        seeing = any(getattr(step, "encode_sensitive", False) for step in model.pipeline)
+        self.groups = self._group_reader(strict=not groups) if groups or seeing else None
+        self._present: Counter[str] = Counter()
+        self._unseen: dict[str, Counter[str]] = defaultdict(Counter)
+        table.check_columns(list(model.features), "which the model reads")
+
+    def _group_reader(self, *, strict: bool) -> "GroupReader":
+        from fairbits.tables.group_reader import GroupReader
+
+        return GroupReader(self.model, self.table, strict=strict)
+
+    def pieces(self, verbatim: Sequence[str] = (), typed: Sequence[str] = ()) -> Iterator[RowPiece]:
+        """Yield rows as the method takes them, some columns as the file has them, and some as `Table.read` does."""
+        self.table.check_columns([*verbatim, *typed])
+        features, names = self.model.features, list(self.model.encoder.feature_names_in_)
+        texts = [name for name, feature in features.items() if feature.kind != "number"]
+        sensitive = [] if self.groups is None else self.groups.columns
+        wanted = list(dict.fromkeys([*sensitive, *typed]))
+        for read, beside in self._chosen_rows(self.table.pairs(list(features), wanted, texts=texts, verbatim=verbatim)):
+            s, known = (None, np.ones(len(read), bool)) if self.groups is None else self.groups.piece(beside[sensitive])
+            frame = pd.DataFrame({name: self._column(name, read[name], feature) for name, feature in features.items()})
+            X = frame.reindex(columns=names)[known]  # transform skips what fit dropped
+            self.rows += len(frame)
+            rows = np.empty((0, 0), np.float32)
+            if len(X):  # no -0: equal rows have equal bytes
+                rows = np.asarray(fitted_code(self.model.pipeline, X, s)[1]) + np.float32(0)
+            yield RowPiece(rows, read.loc[known, list(verbatim)], beside.loc[known, list(typed)], s, known)
+
+    def _chosen_rows(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
+        first = 0
+        for read, beside in pairs:
+            mine = slice(None) if self._chosen is None else self._chosen(first, len(read))
+            first += len(read)
+            yield read[mine], beside[mine]
+
+    def finish(self) -> Self:
+        """Raise InputError if there was no row, or hardly any of a known group."""
+        if not self.rows:
+            raise InputError(f"{self.table.path} has column names but no rows.")
+        if self.groups is not None:
+            self.groups.check_share(self.groups.n_known, self.rows)
+        return self
+
+    def encoded(self) -> np.ndarray:
+        """Return all rows as the method takes them.  (n, features) float32"""
+        found = [piece.X for piece in self.pieces() if len(piece.X)]
+        self.finish()
+        return np.concatenate(found)
+
+    def counts(self) -> dict[str, Any]:
+        """Return what was counted so far as plain numbers and texts, for the reader of all parts of a table."""
+        own = {"rows": self.rows, "present": self._present, "unseen": self._unseen}
+        return own | ({} if self.groups is None else {"groups": self.groups.counts()})
+
+    def add_counts(self, counts: dict[str, Any]) -> None:
+        """Add what another reader has counted in its part of the table."""
+        self.rows += counts["rows"]
+        self._present.update(counts["present"])
+        for name, values in counts["unseen"].items():
+            self._unseen[name].update(values)
+        if self.groups is not None:
+            self.groups.add_counts(counts["groups"])
+
+    @property
+    def notes(self) -> list[str]:
+        """Return which values the model has never seen, and which columns are empty."""
+        notes = list(self.table.notes)
+        for name, values in self._unseen.items():
+            shown = ", ".join(repr(value[:40]) for value, _ in values.most_common(NAMED_VALUES))
+            more = f" and {len(values) - NAMED_VALUES} more" if len(values) > NAMED_VALUES else ""
+            notes.append(
+                f"{name} has values the model has not seen in its fit: {shown}{more}, in {values.total():,} of "
+                f"{self.rows:,} rows; it treats them as unknown."
+            )
+        empty = [name for name in self.model.features if not self._present[name]]
+        return notes + [f"{name} is missing in every row; the model fills in its usual value." for name in empty]
+
+    def _column(self, name: str, column: pd.Series, feature: Feature) -> pd.Series:
+        """Return a column as the kind it was in the fit."""
+        self._present[name] += int(column.notna().sum())
+        if isinstance(feature, CategoryFeature):
+            known = set(feature.categories)
+            if known <= set(TRUTHS.values()) and not is_bool_dtype(column):  # spelt in any way
+                column = column.map(lambda text: TRUTHS.get(str(text).lower(), text), na_action="ignore")
+            counts = {} if feature.other else column.value_counts(sort=False)  # fit does not know merged rare values
+            new = {label(value): int(count) for value, count in counts.items() if count and label(value) not in known}
+            if new:
+                self._unseen[name].update(new)
+            return column
+        return as_fitted(column, feature.kind, self.table, rows_before=self.rows)
+
+
+def as_fitted(column: pd.Series, kind: str, table: Table, *, rows_before: int = 0) -> pd.Series:
+    """Return a column as the kind it was in the fit; raise InputError if too many of its values are of another."""
+    held, converted, wrong_share = KINDS[kind]
+    if column_kind(column) == "date" if kind == "date" else is_numeric_dtype(column):
+        return column  # dates of a Parquet file may be durations
+    values = converted(column.astype("str"))
+    wrong = (column.notna() & values.isna()).to_numpy()
+    if wrong.sum() > wrong_share * column.notna().sum():
+        first = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"Column {column.name!r} of {table.path} held {held} when the model was fitted; in row "
+            f"{rows_before + first + 1} it is {str(column.iloc[first])[:40]!r}.",
+            remedy="Correct it, or leave it empty if it is not known.",
+        )
+    return values

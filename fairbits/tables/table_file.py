@@ -1,4 +1,4 @@
-"""Read a table from a file, whole or some rows at a time, and say what is wrong with one that cannot be read."""
+"""Read a table from its file, whole or some rows at a time, and say what is wrong with one that cannot be read."""
 
 import gzip
 import hashlib
@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype, is_object_dtype, is_string_dtype
 
-from fairbits.errors import InputError, MissingExtraError, did_you_mean
-from fairbits.tables.text_form import text_form
+from fairbits.errors import InputError, did_you_mean
+from fairbits.tables.file_formats import PARQUET_ENDINGS, TEXT_ENDINGS, is_parquet, need_pyarrow, text_form
 
-TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz")
-PARQUET_ENDINGS = (".parquet", ".pq")
 EXCEL_ENDINGS = (".xlsx", ".xls", ".xlsm", ".ods")
+WILD = "*?["  # signs of a pattern
 DATE_SHARE = 0.95  # of the texts of a column that must be dates for it to be one
 NUMBER_SHARE = 0.5  # of the texts of a column that are numbers: perhaps all should be
 DATE = r"\d{4}-\d{2}-\d{2}"
@@ -31,6 +30,8 @@ MISSING = [
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 ]
+Names = Sequence[str]
+Pair = tuple[pd.DataFrame, pd.DataFrame]
 
 
 class ReadTable(NamedTuple):
@@ -56,11 +57,11 @@ class Table(ABC):
     names: list[str]
     notes: list[str]
 
-    def check_columns(self, names: Sequence[str], reason: str = "") -> None:
+    def check_columns(self, names: Names, reason: str = "") -> None:
         """Raise InputError if the table lacks a column, with the name that comes nearest."""
         check_columns(self.path, self.names, names, reason)
 
-    def read(self, columns: Sequence[str] | None = None) -> ReadTable:
+    def read(self, columns: Names | None = None) -> ReadTable:
         """Return the whole table, or some columns that must be there, with dates and large numbers parsed."""
         frame = self.raw(self.names if columns is None else list(columns))
         if not len(frame):
@@ -68,9 +69,7 @@ class Table(ABC):
         dates, doubts = parse_dates(frame)
         return ReadTable(frame, [*self.notes, *[f"Read as dates: {', '.join(dates)}."] * bool(dates), *doubts])
 
-    def pieces(
-        self, columns: Sequence[str], *, texts: Sequence[str] = (), verbatim: Sequence[str] = ()
-    ) -> Iterator[pd.DataFrame]:
+    def pieces(self, columns: Names, *, texts: Names = (), verbatim: Names = ()) -> Iterator[pd.DataFrame]:
         """Yield some columns, `PIECE_ROWS` rows at a time, so that a table need not fit into memory.
 
         Of a CSV, `texts` stay text; `verbatim` columns do, too, and keep words such as NA as they are.
@@ -79,14 +78,8 @@ class Table(ABC):
 
     @abstractmethod
     def pairs(
-        self,
-        columns: Sequence[str],
-        beside: Sequence[str] = (),
-        *,
-        texts: Sequence[str] = (),
-        verbatim: Sequence[str] = (),
-        dates: bool = True,
-    ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+        self, columns: Names, beside: Names = (), *, texts: Names = (), verbatim: Names = (), dates: bool = True
+    ) -> Iterator[Pair]:
         """Yield `pieces`, and the columns `beside` as `read` returns them, or dates as texts if not `dates`."""
 
     @abstractmethod
@@ -183,14 +176,8 @@ class TableFile(Table):
         return frame[columns]
 
     def pairs(
-        self,
-        columns: Sequence[str],
-        beside: Sequence[str] = (),
-        *,
-        texts: Sequence[str] = (),
-        verbatim: Sequence[str] = (),
-        dates: bool = True,
-    ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+        self, columns: Names, beside: Names = (), *, texts: Names = (), verbatim: Names = (), dates: bool = True
+    ) -> Iterator[Pair]:
         own, others = list(dict.fromkeys([*columns, *texts, *verbatim])), list(beside)
         if self._parquet:
             read = list(dict.fromkeys([*own, *others]))
@@ -210,9 +197,7 @@ class TableFile(Table):
                 parse_dates(extra)
             yield piece[own], extra
 
-    def _text_pieces(
-        self, columns: Sequence[str], texts: Sequence[str] = (), verbatim: Sequence[str] = ()
-    ) -> Iterator[pd.DataFrame]:
+    def _text_pieces(self, columns: Names, texts: Names = (), verbatim: Names = ()) -> Iterator[pd.DataFrame]:
         kinds = dict.fromkeys([*texts, *verbatim], str)
         missing = {name: MISSING for name in self.names if name not in verbatim}
         for piece in self._parsed(chunksize=PIECE_ROWS, dtype=kinds, keep_default_na=False, na_values=missing):
@@ -233,6 +218,20 @@ class TableFile(Table):
             raise InputError(f"{self.path} cannot be read as a table: {first}.") from None
 
 
+def open_table(path: str | Path, **reading: Any) -> Table:
+    """Open a table: a file, a folder of files, or a pattern with * that names several."""
+    if not Path(path).is_dir() and (Path(path).exists() or not any(sign in str(path) for sign in WILD)):
+        return TableFile(path, **reading)
+    from fairbits.tables.table_folder import TableFolder
+
+    return TableFolder(Path(path), **reading)
+
+
+def missing_table(path: str | Path, known: Names) -> str:
+    """Return what a path may have meant, if it is none."""
+    return "" if Path(path).exists() or any(sign in str(path) for sign in WILD) else did_you_mean(str(path), known)
+
+
 def parse_dates(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Turn texts that are dates into dates, and huge whole numbers into floats; return names of dates, and doubts."""
     dates, doubts = [], []
@@ -246,20 +245,6 @@ def parse_dates(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
         elif len(texts):
             doubts += _doubts(texts)
     return dates, doubts
-
-
-def is_parquet(path: Path) -> bool:
-    """Return whether a file is Parquet by its name."""
-    return path.name.lower().endswith(PARQUET_ENDINGS)
-
-
-def need_pyarrow() -> Any:
-    """Return pyarrow, or raise InputError if it is not installed."""
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("A Parquet file", "tables") from None
-    return pyarrow
 
 
 def _parquet_file(path: Path) -> Any:
@@ -276,7 +261,7 @@ def _parquet_file(path: Path) -> Any:
     return opened
 
 
-def check_columns(table: str | Path, names: Sequence[str], wanted: Sequence[str], reason: str = "") -> None:
+def check_columns(table: str | Path, names: Names, wanted: Names, reason: str = "") -> None:
     """Raise InputError if a column is not among the names of a table, with the name that comes nearest."""
     for name in wanted:
         if name not in names:

@@ -1,6 +1,6 @@
 """Tables of the same columns, one after another: a folder of files, or those that match a pattern."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from glob import glob
 from itertools import chain
 from pathlib import Path
@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from fairbits.errors import InputError, did_you_mean
-from fairbits.tables.table_file import PARQUET_ENDINGS, TEXT_ENDINGS, Table, TableFile, TablePart
+from fairbits.errors import InputError
+from fairbits.tables.file_formats import PARQUET_ENDINGS, TEXT_ENDINGS
+from fairbits.tables.table_file import Names, Pair, Table, TableFile, TablePart
 
 HIDDEN = ("_", ".")  # how names of files that hold no rows begin
-WILD = "*?["
 
 
 class TableFolder(Table):
@@ -52,17 +52,8 @@ class TableFolder(Table):
     def raw(self, columns: list[str]) -> pd.DataFrame:
         return pd.concat([file.raw(columns) for file in self.files], ignore_index=True)
 
-    def pairs(
-        self, columns: Sequence[str], beside: Sequence[str] = (), **kinds: Any
-    ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    def pairs(self, columns: Names, beside: Names = (), **kinds: Any) -> Iterator[Pair]:
         return chain.from_iterable(file.pairs(columns, beside, **kinds) for file in self.files)
-
-
-def open_table(path: str | Path, **reading: Any) -> Table:
-    """Open a table: a file, a folder of files, or a pattern with * that names several."""
-    path = Path(path)
-    several = path.is_dir() or (not path.exists() and any(sign in str(path) for sign in WILD))
-    return TableFolder(path, **reading) if several else TableFile(path, **reading)
 
 
 def _holds_rows(file: Path, folder: Path) -> bool:
@@ -71,8 +62,3 @@ def _holds_rows(file: Path, folder: Path) -> bool:
     return file.name.lower().endswith((*TEXT_ENDINGS, *PARQUET_ENDINGS)) and not any(
         name.startswith(HIDDEN) for name in way
     )
-
-
-def missing_table(path: str | Path, known: Sequence[str]) -> str:
-    """Return what a path may have meant, if it is none."""
-    return "" if Path(path).exists() or any(sign in str(path) for sign in WILD) else did_you_mean(str(path), known)

@@ -1,12 +1,12 @@
 """Rows in memory as a table: for a model that reads rows as it reads a file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from fairbits.tables.table_file import Table, TablePart, parse_dates
+from fairbits.tables.table_file import Names, Pair, Table, TablePart, parse_dates
 
 
 class TableFrame(Table):
@@ -19,9 +19,7 @@ class TableFrame(Table):
     def raw(self, columns: list[str]) -> pd.DataFrame:
         return self.frame[columns].copy()
 
-    def pairs(
-        self, columns: Sequence[str], beside: Sequence[str] = (), *, dates: bool = True, **kinds: Sequence[str]
-    ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    def pairs(self, columns: Names, beside: Names = (), *, dates: bool = True, **kinds: Names) -> Iterator[Pair]:
         own, more = list(dict.fromkeys([*columns, *(name for kind in kinds.values() for name in kind)])), list(beside)
         extra = self.frame[more].copy()
         if dates:

@@ -102,8 +102,7 @@ class RowsApart:
 
     def __call__(self, model: Pipeline) -> Iterator[tuple[np.ndarray, np.ndarray, pd.DataFrame]]:
         """Yield rows of known groups and labels as the last step of a fitted model takes them, labels and groups."""
-        from fairbits.tables.fitted_model import FittedModel  # here, as limits are planned without torch
-        from fairbits.tables.row_reader import RowReader
+        from fairbits.tables.fitted_model import FittedModel, RowReader  # here, as limits are planned without torch
 
         fitted = FittedModel(Path(), model, {"task": self.task}, None)
         reader = RowReader(fitted, self.table, groups=True, chosen=self._chosen)

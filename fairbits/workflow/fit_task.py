@@ -23,12 +23,11 @@ from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, InputWarning, did_you_mean
 from fairbits.estimators import BinaryMIClassifier, FairCodeClassifier, VanishedClassWarning, fit_stack
 from fairbits.estimators.base import method_path
-from fairbits.estimators.calibration import CalibrationSums
 from fairbits.estimators.certified import CertifiedClassifier, for_decisions
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.fitting import watch_epochs
 from fairbits.estimators.posterior import PosteriorEncoder
-from fairbits.estimators.promises import NotCertifiedError, Promise, released_class
+from fairbits.estimators.promises import CalibrationSums, NotCertifiedError, Promise, released_class
 from fairbits.settings import check_settings
 from fairbits.tables.task import MERGE, Task
 from fairbits.workflow.comparisons import (

@@ -12,8 +12,7 @@ import pandas as pd
 from fairbits.certificate import CertificateMonitor
 from fairbits.certificate.certification import CodedRows
 from fairbits.errors import InputError
-from fairbits.tables.fitted_model import FittedModel
-from fairbits.tables.row_reader import RowReader
+from fairbits.tables.fitted_model import FittedModel, RowReader
 from fairbits.tables.table_frame import TableFrame
 from fairbits.workflow.option_words import WORDS
 from fairbits.workflow.released_columns import CLASSES, CODES, Columns, class_frame, made_codes

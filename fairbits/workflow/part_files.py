@@ -13,13 +13,11 @@ import pandas as pd
 
 from fairbits.errors import InputError
 from fairbits.storage import file_errors, replace_file
-from fairbits.tables.fitted_model import FittedModel, open_model
-from fairbits.tables.row_reader import RowReader
+from fairbits.tables.file_formats import write_table
+from fairbits.tables.fitted_model import FittedModel, RowReader, open_model
 from fairbits.tables.table_file import Table, TableFile, TablePart
-from fairbits.tables.written_table import write_table
-from fairbits.workers import do_jobs
+from fairbits.workers import Shard, do_jobs
 from fairbits.workflow.released_columns import Columns, made_columns
-from fairbits.workflow.shards import Shard
 
 FORMAT, RUN = 1, "_run.json"  # readers of folders skip names that begin with _
 Progress = Callable[[int, int, int], None]  # (parts done, all parts, rows done)

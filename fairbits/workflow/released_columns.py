@@ -8,8 +8,7 @@ import pandas as pd
 
 from fairbits.certificate.keyed_draws import DrawKey
 from fairbits.errors import InputError
-from fairbits.tables.fitted_model import FittedModel
-from fairbits.tables.row_reader import RowPiece
+from fairbits.tables.fitted_model import FittedModel, RowPiece
 
 WIDTHS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 CODES, CLASSES, PROBABILITIES = "codes", "classes", "probabilities"

@@ -7,12 +7,10 @@ from typing import Any
 
 from fairbits.errors import InputError
 from fairbits.storage import file_errors, replace_file
-from fairbits.tables.fitted_model import FittedModel, open_model
-from fairbits.tables.row_reader import RowReader
-from fairbits.tables.table_file import Table
-from fairbits.tables.table_folder import open_table
+from fairbits.tables.fitted_model import FittedModel, RowReader, open_model
+from fairbits.tables.table_file import Table, open_table
+from fairbits.workers import Shard
 from fairbits.workflow.recertified import Recertified, limiting_label
-from fairbits.workflow.shards import Shard
 from fairbits.workflow.summed_checks import RowSums, recertify_sums, sum_jobs, summed_up
 
 FORMAT = 1

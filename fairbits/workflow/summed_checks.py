@@ -17,8 +17,7 @@ from fairbits.certificate.lower_bounds import gap_of_sums
 from fairbits.encoding.recognition import ComparedRows, RowSketch, row_hashes
 from fairbits.errors import InputWarning
 from fairbits.estimators.promises import released_class
-from fairbits.tables.fitted_model import FittedModel, open_model
-from fairbits.tables.row_reader import RowPiece, RowReader
+from fairbits.tables.fitted_model import FittedModel, RowPiece, RowReader, open_model
 from fairbits.tables.table_file import Table, TableFile, TablePart
 from fairbits.workers import do_jobs
 from fairbits.workflow.option_words import worded

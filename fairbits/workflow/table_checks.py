@@ -16,8 +16,7 @@ from fairbits.encoding.recognition import RowSketch, one_row_each, row_hashes, t
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import CertifiedClassifier
 from fairbits.estimators.promises import released_class
-from fairbits.tables.fitted_model import FittedModel, Limit
-from fairbits.tables.row_reader import RowReader
+from fairbits.tables.fitted_model import FittedModel, Limit, RowReader
 from fairbits.tables.table_file import Table
 from fairbits.workflow.decision_checks import audit_in_words, class_rates, people_notes, people_of
 from fairbits.workflow.option_words import WORDS, worded

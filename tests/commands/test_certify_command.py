@@ -14,8 +14,7 @@ from people import population
 from fairbits import certify
 from fairbits.encoding.recognition import row_hashes, table_fingerprint
 from fairbits.modelfile.manifest import write_record
-from fairbits.tables.fitted_model import open_model
-from fairbits.tables.row_reader import RowReader
+from fairbits.tables.fitted_model import RowReader, open_model
 from fairbits.tables.table_file import TableFile
 from fairbits.workflow.decision_checks import rates_and_ratios
 from fairbits.workflow.recertified import Compared

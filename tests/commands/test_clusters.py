@@ -16,7 +16,7 @@ from fairbits import InputError
 from fairbits.lab.harness import Folder, finish
 from fairbits.tables import table_file as files
 from fairbits.tables.fitted_model import open_model
-from fairbits.tables.table_folder import open_table
+from fairbits.tables.table_file import open_table
 from fairbits.workflow.part_files import write_parts
 from fairbits.workflow.released_columns import Columns
 
@@ -124,7 +124,7 @@ def test_codes_of_a_dask_frame_are_those_of_the_command(hard, rows):
     assert list(lazy.columns) == ["bit0", "bit1", "bit2", "bit3"]
     assert set(lazy.dtypes) == {np.dtype(np.uint8)}
     found = lazy.compute(scheduler="synchronous")
-    from fairbits.tables.row_reader import RowReader
+    from fairbits.tables.fitted_model import RowReader
 
     model = open_model(hard / "m")
     expected = model.method.transform(RowReader(model, open_table(rows)).encoded())

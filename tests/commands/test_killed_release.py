@@ -13,8 +13,8 @@ from people import population
 
 from fairbits.certificate import Ledger
 from fairbits.commands import main
+from fairbits.tables import file_formats
 from fairbits.tables import table_file as files
-from fairbits.tables import written_table
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 ROWS = 40
@@ -64,7 +64,7 @@ def after_the_ledger_before_any_code_leaves(patch):
 
 
 def before_the_file(patch):
-    patch.setattr(written_table, "whole_file", die)
+    patch.setattr(file_formats, "whole_file", die)
 
 
 def in_the_middle_of_the_file(patch):

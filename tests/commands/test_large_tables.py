@@ -15,7 +15,7 @@ import pytest
 from people import population
 
 from fairbits.tables import table_file as files
-from fairbits.tables.table_folder import open_table
+from fairbits.tables.table_file import open_table
 from fairbits.tables.table_sample import Draws
 from fairbits.workflow import summed_checks
 

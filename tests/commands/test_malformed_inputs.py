@@ -15,8 +15,8 @@ from people import population
 
 import fairbits as package
 from fairbits.errors import InputError, InputWarning
+from fairbits.tables import file_formats
 from fairbits.tables import table_file as files
-from fairbits.tables import text_form
 from fairbits.workflow.option_words import REMEDIES, worded
 
 PYTHON_WORDS = re.compile(
@@ -188,7 +188,7 @@ ALIKE = {name: bad for name, bad in BAD.items() if bad[1][:2] == ["transform", "
 def test_a_sentence_and_nothing_else(place, fairbits, monkeypatch, name):
     """Tables are read in several pieces and blocks."""
     monkeypatch.setattr(files, "PIECE_ROWS", 100)
-    monkeypatch.setattr(text_form, "HEAD_BYTES", 2**12)
+    monkeypatch.setattr(file_formats, "HEAD_BYTES", 2**12)
     content, arguments, words = BAD[name.removesuffix(", hard")]
     if name.endswith(", hard"):
         arguments = ["transform", "h", *arguments[2:]]

@@ -10,8 +10,9 @@ import torch
 from people import population
 
 import fairbits as library
-from fairbits.certificate import AlreadyReleasedError, releasing
+from fairbits.certificate import AlreadyReleasedError
 from fairbits.certificate.ledger import LEDGER_NAME as NAME
+from fairbits.commands import drawn_codes
 from fairbits.tables import table_file as files
 
 BITS = [f"bit{i}" for i in range(6)]
@@ -281,14 +282,14 @@ def test_a_full_disk_leaves_the_codes_in_the_ledger(place, fairbits, monkeypatch
 
 
 def test_a_table_that_changes_meanwhile_is_not_mixed_up(place, fairbits, monkeypatch):
-    release_pieces = releasing.release_pieces
+    release_pieces = drawn_codes.release_pieces
 
     def changed(*arguments, **options):
         released = release_pieces(*arguments, **options)
         population(300, 8).to_csv("new.csv", index=False)
         return released
 
-    monkeypatch.setattr(releasing, "release_pieces", changed)
+    monkeypatch.setattr(drawn_codes, "release_pieces", changed)
     ended = fairbits("transform", "m", "new.csv", "--keep", "id")
     assert "new.csv changed while it was read" in ended.err
     assert not (place / "bits.csv").exists()

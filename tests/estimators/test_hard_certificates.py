@@ -19,8 +19,8 @@ from fairbits import (
 )
 from fairbits.certificate import AlreadyReleasedError, Release
 from fairbits.certificate.decision_rates import equal_limit
-from fairbits.estimators.calibration import CalibrationRows
 from fairbits.estimators.certified import code_loss
+from fairbits.estimators.promises import CalibrationRows
 from fairbits.information import total_variation
 
 LIMITS = (0.02, 0.05, 0.1, 0.3, 0.6)

@@ -16,10 +16,10 @@ from fairbits import (
     VanillaClassifier,
     save,
 )
-from fairbits.commands.released_files import Files
+from fairbits.commands.transform import Files
 from fairbits.encoding import GroupEncoder
-from fairbits.tables.fitted_model import FittedModel, open_model
-from fairbits.tables.row_reader import RowReader, known_groups
+from fairbits.tables.fitted_model import FittedModel, RowReader, open_model
+from fairbits.tables.group_reader import GroupReader
 from fairbits.tables.table_file import TableFile
 from fairbits.workflow.recertified import CONFIRMED
 from fairbits.workflow.table_checks import recertify
@@ -93,6 +93,13 @@ def model_of(s, bins=None):
 def written(folder, **columns):
     pd.DataFrame(columns).to_csv(folder / "new.csv", index=False)
     return TableFile(folder / "new.csv")
+
+
+def known_groups(model, table):
+    """Return the rows of known groups, which of all rows these are, and what is said of the others."""
+    reader = GroupReader(model, table)
+    s, known = zip(*(reader.piece(beside) for _, beside in table.pairs([], reader.columns)), strict=True)
+    return pd.concat(s, ignore_index=True), np.concatenate(known), reader.notes
 
 
 def test_rows_of_unknown_groups_and_combinations_are_left_out(tmp_path):

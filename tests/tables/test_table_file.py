@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from fairbits.tables import table_file as files
+from fairbits.tables.file_formats import HEAD_BYTES, SeparatorError, TextEncodingError, write_table
 from fairbits.tables.table_file import MISSING, TableFile
-from fairbits.tables.text_form import HEAD_BYTES, SeparatorError, TextEncodingError
-from fairbits.tables.written_table import write_table
 
 ROWS = "sex,age,approved\nF,30,1\nM,40,0\nF,50,1\n"
 
