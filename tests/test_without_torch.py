@@ -93,4 +93,6 @@ def test_decisions_are_certified_watched_and_planned_without_torch(without_torch
     proved = certify(table.decision, sensitive_features=table.sex).total_variation
     assert any(f"rates of two groups differ by at most {at_most(proved, 4)}" in line for line in lines)
     assert any(line.startswith("Proved (1 batch, 400 rows)") for line in lines)
-    assert any(line.startswith("224 rows to train, 96 to certify and 80 to test, in the split of --seed 0.") for line in lines)
+    assert any(
+        line.startswith("224 rows to train, 96 to certify and 80 to test, in the split of --seed 0.") for line in lines
+    )
