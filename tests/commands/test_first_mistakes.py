@@ -82,8 +82,8 @@ def place(request, tmp_path, monkeypatch):
 
 
 def sentence(text):
-    """Return what is printed, without the frame that usage errors have."""
-    return " ".join(re.sub("[─╭╮╰╯│]|─ Error", " ", text).split())
+    """Return what is printed, without the frame that usage errors have and without bullets."""
+    return " ".join(re.sub(r"[─╭╮╰╯│]|─ Error|^- ", " ", text, flags=re.MULTILINE).split())
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
