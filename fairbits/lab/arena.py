@@ -83,8 +83,10 @@ def parts(dataset: str, seed: int) -> tuple[Rows, Rows, Rows]:
     y, s = data.y.to_numpy(), np.unique(groups, return_inverse=True)[1]
     rows, rest = train_test_split(np.arange(len(y)), test_size=CALIBRATION + TEST, random_state=seed, stratify=s)
     held, test = train_test_split(rest, test_size=TEST / (CALIBRATION + TEST), random_state=seed, stratify=s[rest])
-    own = (Rows(data.X.iloc[part].reset_index(drop=True), y[part], s[part]) for part in (rows, held, test))
-    return tuple(own)  # type: ignore[return-value]
+    train, calibrate, score = (
+        Rows(data.X.iloc[part].reset_index(drop=True), y[part], s[part]) for part in (rows, held, test)
+    )
+    return train, calibrate, score
 
 
 @lru_cache(4)
