@@ -77,7 +77,8 @@ def in_fixed_sequence(selector, ordered, X, s) -> float:
 
 def among_all_that_pass(selector, ordered, X, s) -> float:
     """Choose the last model that passes, whatever failed before it: not what the selector does."""
-    passed = [model.disparity for model in ordered if max(claim.excess for claim in selector._claims(model, X, s)) <= 0]
+    claims = [selector._claims(model, selector._certificates(model, X, s), len(X)) for model in ordered]
+    passed = [m.disparity for m, own in zip(ordered, claims, strict=True) if max(claim.excess for claim in own) <= 0]
     return passed[-1] if passed else -1.0
 
 
