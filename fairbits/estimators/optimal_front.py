@@ -1,5 +1,6 @@
 """The optimal front: an estimate of what any representation of x can reach, from estimates of p(y|x) and p(s|x)."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -11,6 +12,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 from scipy.special import kl_div
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
 from fairbits.errors import InputError
@@ -226,7 +228,9 @@ def k_means(points: np.ndarray, count: int, rng: np.random.Generator, weight: An
     if len(different) <= count:
         return different
     seed = int(rng.integers(2**31))
-    return KMeans(count, n_init=1, random_state=seed).fit(points, sample_weight=weight).cluster_centers_
+    with warnings.catch_warnings():  # points that differ in their last digits alone may be fewer than they seem
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return KMeans(count, n_init=1, random_state=seed).fit(points, sample_weight=weight).cluster_centers_
 
 
 def _roots(p_label: Any, p_group: Any) -> np.ndarray:
