@@ -34,7 +34,8 @@ def read_plan(
     In an entry of `runs`, a list for a setting that takes a single value makes one run per value. `method` names an
     entry of `methods`, of the file or shipped. `defaults` apply to all runs that have the setting, and so does the
     table `quick` with `quick`. `include` names plans whose runs are added. A run of kind "refit" takes its settings
-    from the searches among the `records` with `origin = "searched"`, the paper's with `origin = "paper"`.
+    from the searches among the `records` with `origin = "searched"`, the paper's with `origin = "paper"`. `order` names
+    settings by which the runs are sorted.
 
     Parameters
     ----------
@@ -64,6 +65,7 @@ def read_plan(
         raise InputError(f"{source}: {where}{first['msg'].removeprefix('Value error, ')}") from None
     if not runs and not any(entry.get("origin") == "searched" for entry in entries):
         raise InputError(f"{source} has no runs; a plan has a title and [[runs]].")
+    runs.sort(key=lambda run: [getattr(run, name) for name in content.get("order", [])])
     return Plan(title=str(content["title"]), runs=runs)
 
 
@@ -83,14 +85,18 @@ def _entries(content: dict[str, Any], source: str | Path) -> list[dict[str, Any]
     if "title" not in content:
         raise InputError(f"{source} has no 'title'; a plan has a title and [[runs]].")
     tables, entries = ("defaults", "quick", "methods"), content.get("runs", [])
-    unknown = set(content) - {"title", "include", "runs", *tables}
+    unknown = set(content) - {"title", "include", "order", "runs", *tables}
     if unknown:
-        raise InputError(f"{source} has {sorted(unknown)}; a plan has title, include, runs, {', '.join(tables)}.")
+        parts = ", ".join(("title", "include", "order", "runs", *tables))
+        raise InputError(f"{source} has {sorted(unknown)}; a plan has {parts}.")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise InputError(f"{source}: each run is written as [[runs]], in two brackets.")
     if not all(isinstance(content.get(name, {}), dict) for name in tables):
         raise InputError(f"{source}: {', '.join(tables)} are tables of names and values, such as {{ trials = 8 }}.")
     known = {"method", *(name for e in entries for name in _kind(e).model_fields)}
+    order = content.get("order", [])
+    if not isinstance(order, list) or not all(name in _kind(e).model_fields for name in order for e in entries):
+        raise InputError(f"{source}: order lists names of settings that all runs have; got {order!r}.")
     for name in ("defaults", "quick"):
         if other := set(content.get(name, {})) - known:
             raise InputError(f"{source}: {name} has {sorted(other)}, which none of its runs has.")

@@ -49,6 +49,12 @@ def test_lists_stand_for_one_run_each(write):
     assert runs[4].method.settings == {"max_epochs": 2}
 
 
+def test_runs_follow_the_order_that_a_plan_asks_for(write):
+    runs = read_plan(write(PLAN.replace("quick", 'order = ["fold"]\nquick'))).runs
+    assert [(run.fold, run.kind) for run in runs[:4]] == [(0, kind) for kind in ("reference", "search") for _ in "ab"]
+    assert [run.fold for run in runs] == [0] * 4 + [1] * 4 + [2] * 2
+
+
 def test_a_method_of_your_own_is_named_by_its_module(tmp_path, monkeypatch):
     (tmp_path / "own_method.py").write_text(
         "class Own:\n    def __init__(self, a=1): self.a = a\n    def fit(self): ...\n"
@@ -178,6 +184,7 @@ def test_the_paper_is_all_there():
         (("trials = 16", "trails = 16"), r"defaults has \['trails'\]"),
         (("quick", "quik"), r"has \['quik'\]; a plan has title"),
         (("{ trials = 8, fold = 0 }", "8"), "are tables of names and values"),
+        (("quick", "order = ['trials']\nquick"), r"settings that all runs have; got \['trials'\]"),
     ],
 )
 def test_a_bad_plan_gets_a_sentence(write, change, words):

@@ -13,8 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairbits import InputError, audit
+from fairbits.estimators.fitting import fit_seed
+from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.metrics import discrimination
-from fairbits.rivals import BayesRuleClassifier
+from fairbits.rivals import BayesRuleClassifier, LinearProgrammeCode
 
 LINEAR = LogisticRegression()
 
@@ -130,3 +132,17 @@ def test_what_it_cannot_do_is_one_sentence(settings, labels, sentence):
     columns = {"s": s, "t": 1 - s} if settings.get("groups") else s
     with pytest.raises(InputError, match=sentence):
         rule(**settings).fit(x, labels(y), sensitive_features=columns)
+
+
+@pytest.mark.parametrize("rule", [BayesRuleClassifier, LinearProgrammeCode])
+def test_rules_of_many_limits_share_an_encoder(rule):
+    x, y, s, _ = population(2_000)
+    encoder = PosteriorEncoder(LINEAR, columns=False, random_state=fit_seed(0))
+    features = encoder.fit_transform(x, y, sensitive_features=s)
+    rows, new = (encoder.posterior(part).reshape(-1, 4) for part in (features, encoder.transform(x[:500] + 1)))
+    own, shared = (rule(estimators=given, limit=0.05, random_state=0) for given in (LINEAR, "given"))
+    own.fit(x, y, sensitive_features=s)
+    shared.fit(rows, y, sensitive_features=s)
+    assert (own.predict(x[:500] + 1) == shared.predict(new)).all()
+    with pytest.raises(InputError, match=r"X has 2 columns.*2 labels and 2 groups has 4"):
+        shared.predict(x)
