@@ -34,6 +34,13 @@ def reproduce(
         Path | None, Option(help="Folder of searches whose choices `refits` fits again; by default that of -o.")
     ] = None,
     cluster: Cluster = None,
+    storage: Annotated[
+        str | None,
+        Option(
+            metavar="postgresql://USER@HOST/NAME",
+            help="Database in which workers without a shared disk share the records of a folder of this name.",
+        ),
+    ] = None,
     track: Annotated[Tracker | None, Option(help="Copy every record there.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,8 +50,8 @@ def reproduce(
     """
     from fairbits.lab.reproduction import run_experiments
 
-    options: dict[str, Any] = {"quick": quick, "workers": workers, "cluster": cluster, "track": track}
-    options |= {"as_json": as_json, "searches": searches}
+    options: dict[str, Any] = {"quick": quick, "workers": workers, "cluster": cluster, "storage": storage}
+    options |= {"track": track, "as_json": as_json, "searches": searches}
     try:
         run_experiments(experiment, output, changes=change or [], trials=trials, **options)
     except KeyboardInterrupt:

@@ -4,21 +4,18 @@ A job is a model of settings; their hash is its name. Its record is one line of 
 """
 
 import contextlib
-import datetime
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from fairbits.lab.run_records import RUNS_FORMAT, append_record, commit, read_records, read_runs
-from fairbits.lab.run_settings import Settings
+from fairbits.lab.run_records import OPTIONAL, Record, append_record, read_records, read_runs, record_of
+from fairbits.lab.shared_records import SharedRecords
 from fairbits.storage import locked, versions
 from fairbits.workers import Watch, Work, do_jobs
 
-COMMIT = commit()  # at the start: later commits are not the code that runs
-OPTIONAL = ("optuna",) if find_spec("optuna") else ()  # results depend on its version, too
-Record = dict[str, Any]
+OTHERS_SECONDS = 5.0  # after which one looks again for jobs that another worker has claimed
 
 
 class Folder:
@@ -46,12 +43,6 @@ class Folder:
         lines = self.file.read_bytes().split(b"\n") if self.file.exists() else []
         return sum(bool(line.strip()) for line in lines) - sum(1 for _ in read_records(self.file))
 
-    def add(self, job: Settings, result: dict[str, Any], seconds: float) -> Record:
-        """Keep the result of a job and return its record."""
-        record = record_of(job, result, seconds)
-        append_record(self.file, record)
-        return record
-
     def progress(self, run: Any) -> list[dict[str, Any]]:
         """Return the trials that the run's search has finished."""
         batches = read_records(self.trials / f"{run.trials_hash}.jsonl")
@@ -64,18 +55,6 @@ class Folder:
         busy, remedy = f"Another process is at work in {self.path}.", "Wait until it ends, or choose another folder."
         with locked(self.path / ".lock", busy, remedy):
             yield
-
-
-def record_of(job: Settings, result: dict[str, Any], seconds: float) -> Record:
-    """Return the record of a job that took so many seconds."""
-    date = datetime.date.today().isoformat()
-    return {
-        "format": RUNS_FORMAT,
-        "hash": job.hash,
-        "run": job.model_dump(mode="json"),
-        "result": result,
-        "made": {"date": date, "commit": COMMIT, **versions(*OPTIONAL), "seconds": round(seconds, 1)},
-    }
 
 
 def reproduce(runs: Sequence[Any], folder: Folder, **options: Any) -> list[Record]:
@@ -104,6 +83,7 @@ def finish(
     *,
     workers: int = 1,
     cluster: str | None = None,
+    storage: str | None = None,
     watch: Watch = lambda *_: None,
     track: Callable[[Record], None] | None = None,
 ) -> list[Record]:
@@ -112,17 +92,27 @@ def finish(
     Parameters
     ----------
     workers, cluster, watch : as for `do_jobs`
+    storage : address of a PostgreSQL database, in which all who work on a folder of this name share their records
     track : called with every new record
     """
     with folder.locked():
         done = folder.read()
-        missing = [job for job in jobs if job.hash not in done]
+        shared = None if storage is None else SharedRecords(storage, folder.path.name)
+        if shared is not None:
+            shared.add(done.values())
 
-        def keep(job: Any, result: dict[str, Any], seconds: float) -> None:
-            done[job.hash] = folder.add(job, result, seconds)
+        def keep(job: Any, result: Any, seconds: float) -> None:
+            record = record_of(job, result, seconds) if shared is None else result
+            if record is None:  # another worker is at it
+                return
+            append_record(folder.file, record)
+            done[job.hash] = record
             if track is not None:
-                track(done[job.hash])
+                track(record)
 
-        if missing:
-            do_jobs(missing, work, keep, workers=min(workers, len(missing)), cluster=cluster, watch=watch)
+        while missing := [job for job in jobs if job.hash not in done]:
+            own = work if shared is None else partial(shared.do, work)
+            do_jobs(missing, own, keep, workers=min(workers, len(missing)), cluster=cluster, watch=watch)
+            if any(job.hash not in done for job in missing):
+                time.sleep(OTHERS_SECONDS)
     return [done[job.hash] for job in jobs]

@@ -30,6 +30,7 @@ def run_experiments(
     quick: bool,
     workers: int,
     cluster: str | None = None,
+    storage: str | None = None,
     track: str | None,
     as_json: bool,
     searches: Path | None = None,
@@ -62,10 +63,11 @@ def run_experiments(
     with file_errors(output):  # before the runs, which take hours
         output.mkdir(parents=True, exist_ok=True)
     mirror = None if track is None else wandb_mirror(output.name)
+    where: dict[str, Any] = {"workers": workers, "cluster": cluster, "storage": storage, "track": mirror}
     try:
-        records = _carry_out(runs, folder, console, workers=workers, cluster=cluster, track=mirror)
+        records = _carry_out(runs, folder, console, **where)
         if len(more := _runs(read_plans())) > len(runs):  # searches that have just ended
-            records = _carry_out(more, folder, console, workers=workers, cluster=cluster, track=mirror)
+            records = _carry_out(more, folder, console, **where)
     except KeyboardInterrupt:
         console.print("Stopped. Finished runs are kept; the same command continues from there.")
         raise

@@ -1,15 +1,21 @@
 """Records of experiments, which survive a crash: one JSON object per line, made at a known commit."""
 
+import datetime
 import json
 import os
 import subprocess
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from fairbits.errors import InputError
+from fairbits.lab.run_settings import Settings
+from fairbits.storage import versions
 
 RUNS_FORMAT = 1  # records of another format are neither read nor overwritten
+OPTIONAL = ("optuna",) if find_spec("optuna") else ()  # results depend on its version, too
+Record = dict[str, Any]
 
 
 def read_records(file: Path) -> Iterator[dict[str, Any]]:
@@ -32,6 +38,18 @@ def read_runs(file: Path) -> Iterator[dict[str, Any]]:
                 remedy="Name another folder, or move this one away. Nothing was changed.",
             )
         yield record
+
+
+def record_of(job: Settings, result: dict[str, Any], seconds: float) -> Record:
+    """Return the record of a job that took so many seconds."""
+    date = datetime.date.today().isoformat()
+    return {
+        "format": RUNS_FORMAT,
+        "hash": job.hash,
+        "run": job.model_dump(mode="json"),
+        "result": result,
+        "made": {"date": date, "commit": COMMIT, **versions(*OPTIONAL), "seconds": round(seconds, 1)},
+    }
 
 
 def append_record(file: Path, record: dict[str, Any]) -> None:
@@ -61,3 +79,6 @@ def _git(*arguments: str) -> str:
     except OSError:  # git is not installed
         return ""
     return done.stdout.strip()
+
+
+COMMIT = commit()  # at the start: later commits are not the code that runs

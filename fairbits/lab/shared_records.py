@@ -2,12 +2,12 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from fairbits.errors import InputError, MissingExtraError
-from fairbits.lab.harness import Record, record_of
+from fairbits.lab.run_records import Record, record_of
 from fairbits.lab.run_settings import Settings
 from fairbits.workers import Work
 
@@ -16,14 +16,14 @@ MAKE = """
         sweep text NOT NULL, hash text NOT NULL, record jsonb NOT NULL, written timestamptz NOT NULL DEFAULT now(),
         PRIMARY KEY (sweep, hash))
 """
-ADD = "INSERT INTO fairbits_records (sweep, hash, record) VALUES (%s, %s, %s)"
+ADD = "INSERT INTO fairbits_records (sweep, hash, record) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+FIND = "SELECT record FROM fairbits_records WHERE sweep = %s AND hash = %s"
+CLAIM = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"  # a lock of the session, which ends with the process
 SETUP = 7_341_002  # the lock under which the table is made: two that make it at once would race
 
 
 class SharedRecords:
     """The records of a sweep in a database; every process that runs it does the jobs that nobody else has claimed.
-
-    A claim is a lock of the session: it ends with the process that holds it, however that ends.
 
     Parameters
     ----------
@@ -64,27 +64,25 @@ class SharedRecords:
             rows = db.execute("SELECT hash, record FROM fairbits_records WHERE sweep = %s", (self.sweep,))
             return {name: record for name, record in rows.fetchall()}
 
-    def finish(self, jobs: Sequence[Settings], work: Work) -> list[Record]:
-        """Do the jobs that have no record and that nobody else is doing; return the records there are, in order."""
+    def add(self, records: Iterable[Record]) -> None:
+        """Add records that the database does not have."""
         with self._opened() as db:
-            for job in jobs:
-                name = (self.sweep, job.hash)
-                if not _claimed(db, *name):
-                    continue
-                try:
-                    done = db.execute("SELECT 1 FROM fairbits_records WHERE sweep = %s AND hash = %s", name).fetchone()
-                    if done is None:
-                        started = time.perf_counter()
-                        result = work(job)
-                        content = json.dumps(record_of(job, result, time.perf_counter() - started))
-                        db.execute(ADD, (*name, content))
-                finally:
-                    db.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", ("\x1f".join(name),))
-        found = self.read()
-        return [found[job.hash] for job in jobs if job.hash in found]
+            for record in records:
+                db.execute(ADD, (self.sweep, record["hash"], json.dumps(record)))
 
-
-def _claimed(db: Any, sweep: str, name: str) -> bool:
-    """Return whether this session now has the lock of a job."""
-    found = db.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (f"{sweep}\x1f{name}",)).fetchone()
-    return bool(found[0])
+    def do(self, work: Work, job: Settings) -> Record | None:
+        """Return the record of a job, done now if nobody has done it; None while another worker is at it."""
+        record: Record | None = None
+        try:
+            with self._opened() as claim:
+                (claimed,) = claim.execute(CLAIM, (f"{self.sweep}\x1f{job.hash}",)).fetchone()
+                found = claim.execute(FIND, (self.sweep, job.hash)).fetchone()
+                if found is not None or not claimed:
+                    return None if found is None else found[0]
+                started = time.perf_counter()
+                record = record_of(job, work(job), time.perf_counter() - started)
+                claim.execute(ADD, (self.sweep, job.hash, json.dumps(record)))
+        except InputError:  # the database went away during the work: the next start adds the record
+            if record is None:
+                raise
+        return record

@@ -26,3 +26,9 @@ def die(job):
 def slowly(job):
     time.sleep(0.3)
     return {"double": 2 * job.number}
+
+
+def outlive(server, job):
+    os.kill(server, signal.SIGQUIT)  # PostgreSQL ends at once
+    time.sleep(2)
+    return double(job)
