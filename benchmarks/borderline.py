@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.outcomes import RESULTS, Job, outcomes, run_and_publish, table_lines
-from benchmarks.unseen import FOLDER as UNSEEN
+from benchmarks.outcomes import RESULTS, Job, run_and_publish, table_lines
 from benchmarks.unseen import TABLES
 from benchmarks.unseen import jobs as every_fit
 from fairbits.certificate.released_code import fitted_code
@@ -25,9 +24,9 @@ HEAD = f"""\
 # Borderline verdicts
 
 `python -m benchmarks.borderline`. The fits of [results/unseen](../unseen/table.md): seeds shuffle the rows, which
-splits them again. A verdict is borderline if the chance of another one is estimated above {UNSURE:g}. "Before" is an
-earlier rule, which looked at the first model alone, in the same fits. "Settled": the verdict is the most frequent one
-of the table, or called borderline now."""
+splits them again. A verdict is borderline if the chance that another split ends in another verdict is predicted above
+{UNSURE:g}. "Predicted" is its mean; "found" is how often two splits of the table end differently. "Settled": the
+verdict is the most frequent one of the table, or called borderline."""
 
 
 def jobs(names: list[str]) -> list[Job]:
@@ -61,21 +60,21 @@ def run(job: Job) -> dict[str, Any]:
 
 def tables(found: list[dict[str, Any]]) -> list[str]:
     """Return the page."""
-    known = {(one["table"], one["limit"], one["seed"]): one["result"] for one in outcomes(UNSEEN).values()}
     rows = []
     for name, limit in dict.fromkeys((one["table"], one["limit"]) for one in found):
         own = [one for one in found if (one["table"], one["limit"]) == (name, limit)]
         verdicts = Counter(one["result"]["verdict"] for one in own)
         now = [one["result"]["other"] > UNSURE for one in own]
-        before = [known.get((name, limit, one["seed"]), {}).get("fairbits", {}).get("borderline") for one in own]
         usual = verdicts.most_common(1)[0][0]
         settled = sum(one["result"]["verdict"] == usual or near for one, near in zip(own, now, strict=True))
         said = ", ".join(f"{verdict} {count}" for verdict, count in verdicts.most_common())
         n = len(own)
-        rows.append(
-            [name, f"{limit:g}", said, f"{sum(map(bool, before))} of {n}", f"{sum(now)} of {n}", f"{settled} of {n}"]
-        )
-    return [HEAD, "", *table_lines(["table", "limit", "verdicts", "borderline before", "now", "settled"], rows)]
+        predicted = np.mean([one["result"]["other"] for one in own])
+        found = 1 - sum(k * (k - 1) for k in verdicts.values()) / max(n * (n - 1), 1)
+        shares = [f"{predicted:.2f}", f"{found:.2f}"]
+        rows.append([name, f"{limit:g}", said, f"{sum(now)} of {n}", *shares, f"{settled} of {n}"])
+    head = ["table", "limit", "verdicts", "borderline", "predicted", "found", "settled"]
+    return [HEAD, "", *table_lines(head, rows)]
 
 
 if __name__ == "__main__":

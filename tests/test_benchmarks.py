@@ -70,7 +70,7 @@ SMALLEST = {
     "plans": lambda m: m.run(first(m, table="Adult, 600 rows, sex")),
     "proof": lambda m: m.run(first(m, job="receivers", dataset="compas")),
     "proof, hard": lambda m: m.run(first(m, job="hard-receivers", dataset="compas")),
-    "proof, hard probe": lambda m: m.run(Job(job="hard-probe", limits=[0.1], seed=0)),
+    "proof, hard probe": lambda m: m.run(Job(job="hard-probe", limits=[0.2], seed=0)),
     "proof, choice": lambda m: m.run(Job(job="choice", settings={}, gammas=[0.9], seed=0)),
     "proof, tightness": lambda m: m.run(Job(job="tightness", settings={}, gammas=[0.9], seed=0)),
     "proof, slack": lambda m: m.run(Job(job="slack", settings={}, gammas=[0.9], seed=0)),

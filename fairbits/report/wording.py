@@ -224,7 +224,9 @@ def attempts(record: Record) -> list[str]:
     """Say whether another split may end in another verdict, and what another attempt does to the guarantee."""
     attempt, error = record.get("attempt") or 1, 1 - record.get("audit", {}).get("confidence", 1)
     shares = {"most": percent(min(attempt * error, 1)), "one": percent(error)}
-    said = [TEXTS["attempts"]["borderline"]] if record.get("borderline") else []
+    other = record.get("other_verdict")
+    share = "some" if other is None else f"about {other:.0%} of"  # records of version 0.2 have no figure
+    said = [TEXTS["attempts"]["borderline"].format(share=share)] if record.get("borderline") else []
     return said + ([TEXTS["attempts"]["again"].format(attempt=attempt, **shares)] if attempt > 1 else [])
 
 

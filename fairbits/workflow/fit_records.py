@@ -93,6 +93,7 @@ def fit_record(fit: Fit, task: Task, source: str, *, fewest_shown: int = 10) -> 
         "certified": fit.certified,
         "verdict": fit.verdict,
         "borderline": fit.borderline,
+        "other_verdict": fit.other_verdict,
         "useful_limit": fit.useful_limit,
         "refusal": fit.refusal,
         "certificate": fit.certificate.to_dict(),

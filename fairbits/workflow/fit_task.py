@@ -47,7 +47,7 @@ GAMMAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # to compare a fixed one with
 RANDOM_CODE = {"code_size": 12, "max_epochs": 40}  # unless the user says otherwise
 STEPS = ("training", "references", "audit", "front")
 OnStep = Callable[[int, int, str, float], None]  # (steps done, all steps, name of this one, share of it that is done)
-UNSURE = 0.2  # chance of another verdict from which this one is borderline; `benchmarks.borderline` counts
+UNSURE = 0.1  # chance of another verdict from which this one is borderline; `benchmarks.borderline` counts
 KINDS = {"max_disparity": "total_variation", "max_odds_disparity": "odds_disparity"}  # the claim about a limit
 
 
@@ -144,10 +144,10 @@ class Fit(Chosen):
         return "certified" if useful else "certified but not useful"
 
     @property
-    def borderline(self) -> bool:
-        """Whether another random split of the same rows may well end in another verdict."""
+    def other_verdict(self) -> float:
+        """The chance, as far as these rows tell, that another random split of the table ends in another verdict."""
         if not self.tested:
-            return False
+            return 0.0
         limits = {kind: self.asked[name] for name, kind in KINDS.items()} | {
             "information": self.asked["max_information"]
         }
@@ -163,7 +163,12 @@ class Fit(Chosen):
         )
         p_values = np.array([one.p_value for one in self.alternatives if one.name == OWN], dtype=float)
         shares = verdict_changes(bounds, shown, [*claims.values()], self.asked["confidence"], p_values)
-        return 1 - shares[self.verdict] > UNSURE
+        return 1 - shares[self.verdict]
+
+    @property
+    def borderline(self) -> bool:
+        """Whether more than one in ten other splits of the table would end in another verdict."""
+        return self.other_verdict > UNSURE
 
     @property
     def useful_limit(self) -> float | None:

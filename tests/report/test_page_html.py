@@ -292,8 +292,10 @@ def test_attempts_and_what_to_file_are_said(record):
             assert words in text
         assert "approved" not in text
     assert "This is attempt" not in summary({**changed, "attempt": 1})
-    said = ["This verdict is borderline" in summary({**record, "borderline": near}) for near in (True, False)]
-    assert said == [True, False]
+    near = {**record, "borderline": True, "other_verdict": 0.3}
+    assert "about 30% of other random splits" in summary(near)
+    assert "borderline: some other random splits" in summary({**near, "other_verdict": None})
+    assert "borderline" not in summary({**near, "borderline": False})
 
 
 def test_training_is_folded_away(parsed, parsed_random):
