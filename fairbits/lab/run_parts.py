@@ -64,13 +64,18 @@ def common_seed(run: Any, fold: int) -> int:
 
 
 def estimator_of(method: settings.Method, **more: Any) -> Any:
-    """Return the estimator of a method, with its fixed settings and more; one of your own is "module:Class"."""
+    """Return the estimator of a method, with its fixed settings and more; one of your own is "module:Class".
+
+    A setting "base" is another method, the base learner of the reductions.
+    """
     try:
-        cls, settings = _estimator_class(method.estimator), {**method.settings, **more}
-        schedule = {f.name: settings.pop(f.name) for f in fields(Schedule) if f.name in settings}
+        cls, values = _estimator_class(method.estimator), {**method.settings, **more}
+        if "base" in values:
+            values["estimator"] = estimator_of(settings.Method(**values.pop("base")))
+        schedule = {f.name: values.pop(f.name) for f in fields(Schedule) if f.name in values}
         if schedule:  # plans write its settings beside the others
-            settings["schedule"] = replace(cls.own_schedule, **schedule)
-        return cls(**settings)
+            values["schedule"] = replace(cls.own_schedule, **schedule)
+        return cls(**values)
     except TypeError as error:
         problem = f"does not take the settings {method.settings}: {error}."
         raise InputError(problem, argument="estimator", value=method.estimator) from None

@@ -63,6 +63,15 @@ def test_a_method_of_your_own_is_named_by_its_module(tmp_path, monkeypatch):
     assert estimator_of(Method(estimator="own_method:Own", settings={"a": 3})).a == 3
 
 
+def test_a_base_learner_is_a_method_with_settings_of_its_own():
+    base = {"estimator": "VanillaClassifier", "settings": {"hidden_sizes": [5], "patience": 3}}
+    method = Method(estimator="ThresholdOptimizerClassifier", settings={"base": base}, strength="tol")
+    found = estimator_of(method, tol=0.1)
+    assert found.tol == 0.1
+    assert found.estimator.hidden_sizes == [5]
+    assert found.estimator.schedule.patience == 3
+
+
 @pytest.mark.parametrize(
     ("method", "words"),
     [
