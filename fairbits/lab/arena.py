@@ -11,12 +11,13 @@ from sklearn.model_selection import train_test_split
 from fairbits import datasets
 from fairbits.certificate import certify
 from fairbits.certificate.released_code import binary_digits
-from fairbits.encoding import TableEncoder
+from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import LinearCodeClassifier, fit_stack
 from fairbits.estimators.exact_code import disparity_slope
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.lab.run_parts import Result, estimator_of
 from fairbits.metrics import auc
+from fairbits.workflow.comparisons import decision_front, estimated_front
 
 LEVELS = 16  # of a score: quantiles of the training rows
 CALIBRATION, TEST = 1 / 3, 1 / 6  # shares of the rows; the others train
@@ -45,9 +46,12 @@ def compete(run: Any) -> Result:
     One part of the rows trains, one calibrates, one scores. `code` is what may be shared: the word of a code, or the
     score in 16 levels; `decision` is the predicted class. Each has what so many rows are expected to show
     ("expected", by the training rows; it puts the models in order), its bound ("bound") and what it loses on the
-    calibration rows. Scores on the test rows are those of the release.
+    calibration rows. Scores on the test rows are those of the release. A `PosteriorEncoder` releases nothing; its
+    estimates of the test rows say what any method could reach there ("front").
     """
     train, held, test = parts(run.dataset, run.seed)
+    if run.method.estimator == "PosteriorEncoder":
+        return {"points": [], "front": front(estimator_of(run.method, random_state=run.seed), train, test)}
     inputs = [part for part in features(run.dataset, run.seed, run.inputs)]
     models = _models(run)
     if all(hasattr(model, "stacked_settings") for model in models):
@@ -59,6 +63,14 @@ def compete(run: Any) -> Result:
     most = np.bincount(train.y).argmax()
     points = [point(model, *rows) for model in models]
     return {"points": points, "constant": float((test.y == most).mean())}
+
+
+def front(encoder: PosteriorEncoder, train: Rows, test: Rows) -> dict[str, list[dict[str, float]]]:
+    """Return estimates of the best codes, and of the best decisions, at each disparity of the test rows."""
+    encoder.fit(train.X, train.y, sensitive_features=train.s)
+    groups = GroupEncoder().fit(train.s)
+    decisions = decision_front(encoder, test, groups, np.arange(len(test.y)))
+    return {"code": estimated_front(encoder, test.X, test.s, groups), "decision": decisions}
 
 
 def _models(run: Any) -> list[Any]:

@@ -110,20 +110,22 @@ def record_page(record: Record) -> str:
     return render(title(record), record_sections(record), "audit.json")
 
 
-def render(title: str, sections: list[Section], origin: str) -> str:
+def render(title: str, sections: list[Section], origin: str, *, sortable: bool = False) -> str:
     """Return the page: everything but our own files is escaped, and the browser may load and run nothing else."""
     from jinja2 import Environment
     from markupsafe import Markup
 
-    names = ("style.css", "charts.js", "template.html.j2")
+    names = ("style.css", "charts.js", "sort.js", "template.html.j2")
     own = {name: (Path(__file__).parent / name).read_text(encoding="utf-8") for name in names}
-    scripts = [_vega(), own["charts.js"]] if any(section.charts for section in sections) else []
+    charts = any(section.charts for section in sections)
+    scripts = ([_vega(), own["charts.js"]] if charts else []) + ([own["sort.js"]] if sortable else [])
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     # Vega compiles its expressions to functions, so the page has to allow it to evaluate them.
-    allowed = " ".join([*(f"'sha256-{digest}'" for digest in digests), "'unsafe-eval'"]) if scripts else "'none'"
+    allowed = " ".join([*(f"'sha256-{digest}'" for digest in digests), *["'unsafe-eval'"] * charts]) or "'none'"
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     safe = {"css": Markup(own["style.css"]), "scripts": list(map(Markup, scripts)), "allowed": Markup(allowed)}
+    safe["charts"] = charts
     template = environment.from_string(own["template.html.j2"])
     return template.render(title=title, sections=sections, origin=origin, **safe)
 

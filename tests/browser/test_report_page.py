@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from fairbits.commands import main
-from fairbits.report.page import write_report
+from fairbits.report.page import Section, render, write_report
+from fairbits.report.wording import Table
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'fairbits[e2e]'")
 pytestmark = pytest.mark.browser
@@ -197,3 +198,20 @@ def test_names_that_are_programs_do_not_run(browser, folder, tmp_path):
     assert len(visit.requests) == 1
     assert visit.evaluate("document.querySelectorAll('img, svg[onload]').length") == 0
     assert visit.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_click_on_a_head_sorts_the_rows_and_another_turns_them_round(browser, tmp_path):
+    rows = (("b", "0.9 ± 0.1"), ("a", "–"), ("c", "10.2"), ("d", "-1.0"))
+    section = Section("one", "One", (Table("t", "Sorted", ("method", "AUC ↑"), rows),))
+    (tmp_path / "report.html").write_text(render("Sorted", [section], "records.jsonl", sortable=True))
+    visit = Visit(browser, tmp_path / "report.html", WIDTHS[0])
+
+    def click(name):
+        visit.page.get_by_role("button", name=name).click()
+        return visit.page.locator("tbody th").all_inner_texts()
+
+    assert click("AUC")[:3] == ["c", "b", "d"]
+    assert visit.page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
+    assert click("AUC")[-3:] == ["d", "b", "c"]
+    assert click("method") == ["a", "b", "c", "d"]
+    assert not visit.complaints

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from paper_records import record
+from sklearn.linear_model import LogisticRegression
 
-from fairbits import LinearCodeClassifier, VanillaClassifier, certify
+from fairbits import LinearCodeClassifier, PosteriorEncoder, VanillaClassifier, certify
 from fairbits.lab import arena
 from fairbits.lab.arena import Rows
 from fairbits.lab.paper.arena_tables import arena as arena_sections
@@ -82,6 +83,25 @@ def test_the_picture_has_a_panel_for_every_rival_and_release():
     panels = [panel["title"]["text"] for row in charts["compas-arena"].to_dict()["vconcat"] for panel in row["concat"]]
     assert panels == ["HSIC", "Parity"] * 2
     assert not dict(arena_charts([run("FairCode", (0.03,))]))
+
+
+def test_the_front_is_drawn_behind_every_panel_and_is_no_method(split):
+    train, _, test = split
+    rows = [part._replace(X=part.X[:, :3]) for part in (train, test)]
+    found = arena.front(PosteriorEncoder(LogisticRegression(), features="probabilities", random_state=0), *rows)
+    for curve, score in ((found["code"], "auc"), (found["decision"], "accuracy")):
+        values = [[point["disparity"], point[score]] for point in curve]
+        assert len(values) > 2
+        assert (np.diff(values, axis=0) >= 0).all(), "more disparity, no worse"
+    front = record(
+        {"points": [], "front": found, "constant": 0.5},
+        **{**run("optimal front", ())["run"], "method": {"estimator": "PosteriorEncoder"}},
+    )
+    records = [run("FairCode", (0.03,)), run("Parity", (0.07,)), front]
+    assert set(arena_choices(records).method) == {"FairCode", "Parity"}
+    (chart,) = [chart.to_dict() for _, chart in arena_charts(records)]
+    assert [panel["title"]["text"] for row in chart["vconcat"] for panel in row["concat"]] == ["Parity"] * 2
+    assert "best there is, estimated" in str(chart["datasets"])
 
 
 def test_the_plan_has_every_method_on_every_table():

@@ -80,7 +80,7 @@ def write_lab_report(folder: Path, output: Path | None = None) -> list[Path]:
     for section in paper_sections(records):
         shown = section.name in figures
         sections.append(replace(section, picture=_embedded(figures[section.name])) if shown else section)
-    replace_file(output / "report.html", render(TITLE, sections, "records.jsonl"))
+    replace_file(output / "report.html", render(TITLE, sections, "records.jsonl", sortable=True))
     return [*written, output / "report.html"]
 
 

@@ -22,14 +22,15 @@ SCALES = {
     "code": "AUC of what may be shared, against the disparity that is proved (at most, 95 %)",
     "decision": "Accuracy of decisions, against the disparity that is proved (at most, 95 %)",
 }
+MOST, HEIGHT = 0.3, {"code": 0.2, "decision": 0.08}  # ends of the axes: of the proved disparity, below the best score
+FRONT, GRID = "best there is, estimated", np.linspace(0, MOST, 61)
 COLOURS = {  # of Okabe and Ito
     "what we recommend": "#000000",
     "on columns": "#0072B2",
     "on log-ratios": "#E69F00",
     "on probabilities": "#009E73",
-    "on table": "#009E73",
+    FRONT: "#999999",
 }
-MOST, HEIGHT = 0.3, 0.2  # ends of the axes: of the proved disparity, and below the best score
 ABREAST = 4  # panels
 
 
@@ -52,6 +53,8 @@ def arena_choices(records: Iterable[Record]) -> pd.DataFrame:
     rows = []
     for record in of_kind(records, "arena"):
         run, result = record["run"], record["result"]
+        if not result["points"]:  # the front
+            continue
         facts = {name: run[name] for name in ("dataset", "seed", "inputs")} | {"method": run["name"]}
         for release in RELEASES:
             for limit in LIMITS:
@@ -108,15 +111,19 @@ def arena_charts(records: Iterable[Record]) -> Iterator[tuple[str, Any]]:
     """Yield, for each table, what every method proves against what it predicts, over all its strengths."""
     rows = []
     for record in of_kind(records, "arena"):
-        run = record["run"]
-        for place, point in enumerate(record["result"]["points"]):
-            for release, score in (("code", "auc"), ("decision", "accuracy")):
-                value = {"bound": point[release]["bound"], "score": point[release][score]}
-                facts = {"dataset": run["dataset"], "method": run["name"], "inputs": run["inputs"], "place": place}
-                rows.append({**facts, "release": release, **value})
+        run, result = record["run"], record["result"]
+        for release, (score, *_) in SCORES.items():
+            name, inputs = run["name"], run["inputs"]
+            points = [(point[release]["bound"], point[release][score]) for point in result["points"]]
+            if not points:
+                name = inputs = FRONT
+                reached = [(one["disparity"], one[score]) for one in result["front"][release]]
+                points = [(at, max((s for d, s in reached if d <= at), default=np.nan)) for at in GRID]
+            facts = {"dataset": run["dataset"], "release": release, "method": name, "inputs": inputs}
+            rows += [{**facts, "place": i, "bound": at, "score": value} for i, (at, value) in enumerate(points)]
     frame = pd.DataFrame(rows)
     for dataset, own in frame.groupby("dataset") if len(frame) else ():
-        if set(own.method) - set(RELEASES.values()):
+        if set(own.method) - {*RELEASES.values(), FRONT}:
             yield f"{dataset}-arena", finish(_panels(own), f"{dataset}: proved and predicted")
 
 
@@ -125,8 +132,9 @@ def _panels(found: pd.DataFrame) -> Any:
     rows = []
     for release, ours in RELEASES.items():
         own = _best(found[found.release == release])
-        known = [*sorted(set(own.method) - set(RELEASES.values()))]
-        panels = [_panel(own[own.method.isin([name, ours])], name, ours, own.score.max()) for name in known]
+        known = [*sorted(set(own.method) - {*RELEASES.values(), FRONT})]
+        ends = (own.score.max() - HEIGHT[release], own.score.max() + 0.01)
+        panels = [_panel(own[own.method.isin([name, ours, FRONT])], name, ours, ends) for name in known]
         title = alt.Title(SCALES[release], anchor="start", fontSize=LETTERS)
         rows.append(alt.concat(*panels, columns=ABREAST, spacing=14).properties(title=title))
     return alt.vconcat(*rows, spacing=30)
@@ -139,11 +147,14 @@ def _best(own: pd.DataFrame) -> pd.DataFrame:
     return own[(own.score >= best) & (own.bound <= MOST)]
 
 
-def _panel(own: pd.DataFrame, name: str, ours: str, top: float) -> Any:
+def _panel(own: pd.DataFrame, name: str, ours: str, ends: tuple[float, float]) -> Any:
     own = own.assign(shown=np.where(own.method == ours, "what we recommend", "on " + own.inputs))
+    own.loc[own.method == FRONT, "shown"] = FRONT
     scale = alt.Scale(domain=list(COLOURS), range=list(COLOURS.values()))
     colour = alt.Color("shown:N", scale=scale, legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1))
-    y = axis("Y", "score", "", (top - HEIGHT, top + 0.01))
-    line = alt.Chart(own).mark_line(clip=True, interpolate="step-after", point={"size": 18, "clip": True})
-    line = line.encode(x=axis("X", "bound", "", (0.0, MOST)), y=y, color=colour, detail="inputs:N")
-    return line.properties(width=190, height=130, title=alt.Title(name, fontSize=LETTERS - 2))
+    base = alt.Chart(own).encode(x=axis("X", "bound", "", (0.0, MOST)), y=axis("Y", "score", "", ends), color=colour)
+    front = base.transform_filter(alt.datum.method == FRONT).mark_line(clip=True, strokeDash=[4, 3])
+    lines = base.transform_filter(alt.datum.method != FRONT).encode(detail="inputs:N")
+    lines = lines.mark_line(clip=True, interpolate="step-after", point={"size": 18, "clip": True})
+    title = alt.Title(name, fontSize=LETTERS - 2)
+    return alt.layer(front, lines).properties(width=190, height=130, title=title)
