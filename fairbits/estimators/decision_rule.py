@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from fairbits.estimators.optimal_front import k_means
+from fairbits.estimators.optimal_front import LEAST_LIMIT, k_means
 
 SHARES = np.linspace(1, 0, 21)[1:]  # of the disparity without protection: the limits of the linear programmes
 COLLINEAR = 1e-6  # of the largest singular value: directions of X below this are left out
@@ -201,7 +201,7 @@ def _prices(gain: np.ndarray, shares: list[np.ndarray], limit: float) -> list[np
         below.append(sparse.hstack([-rates, sparse.kron(one_each, start)]))
         widths.append(np.concatenate([np.zeros(n), np.kron(own[0], np.kron([0, 1], np.ones(classes)))]))
     limits = sparse.vstack([*above, *below, np.array(widths)], format="csr")
-    most = np.concatenate([np.zeros(limits.shape[0] - len(shares)), np.full(len(shares), 2 * limit)])
+    most = np.concatenate([np.zeros(limits.shape[0] - len(shares)), np.full(len(shares), 2 * max(limit, LEAST_LIMIT))])
     one_class = sparse.hstack(
         [sparse.kron(sparse.identity(cells), np.ones((1, classes))), sparse.csr_matrix((cells, bands))]
     )

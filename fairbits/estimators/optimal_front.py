@@ -20,6 +20,7 @@ from fairbits.settings import check_value
 
 CELL_ROWS = 20_000  # rows that k-means looks at
 SMALLEST = 1e-9  # probability of a class given a word, before its logarithm is taken
+LEAST_LIMIT = 2e-7  # below, HiGHS calls some programmes infeasible that have a solution
 CONVERGED = 1e-7  # bits that a round must add
 MEASURES = ("limit", "information", "accuracy", "auc", "total_variation")
 
@@ -186,7 +187,7 @@ def constrained_law(gain: np.ndarray, group: np.ndarray, limit: float) -> tuple[
     slack, added = sparse.identity(slacks), sparse.kron(sparse.identity(pairs), one_each)
     below = sparse.block_array([[apart, -slack], [-apart, -slack], [None, added]], format="csr")
     sums = sparse.hstack([sparse.kron(sparse.identity(n), one_each), sparse.csr_matrix((n, slacks))], format="csr")
-    most = np.concatenate([np.zeros(2 * slacks), np.full(pairs, 2 * limit)])
+    most = np.concatenate([np.zeros(2 * slacks), np.full(pairs, 2 * max(limit, LEAST_LIMIT))])
     cost = np.concatenate([-gain.ravel(), np.zeros(slacks)])
     found = linprog(cost, A_ub=below, b_ub=most, A_eq=sums, b_eq=np.ones(n), method="highs")
     if found.x is None:

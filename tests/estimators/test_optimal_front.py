@@ -169,3 +169,15 @@ def test_what_it_cannot_use_gets_a_sentence(change, sentence):
     p_label, p_group = posteriors(5)
     with pytest.raises(InputError, match=sentence):
         optimal_front(**({"p_label": p_label, "p_group": p_group, "limits": 0.1} | change))
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5, 8, 9, 46])
+def test_a_limit_of_nothing_has_a_solution(seed):
+    """Of these groups with nearly empty cells, HiGHS finds the programme infeasible if the limit is 0 exactly."""
+    rng = np.random.default_rng(seed)
+    cells = int(rng.integers(10, 150))
+    group = rng.dirichlet(np.full(cells, 0.05), 4)
+    gain = rng.random((cells, 4)) * group.mean(0)[:, None]
+    law, _ = constrained_law(gain, group, 0.0)
+    assert np.ptp(group @ law, axis=0).max() < 1e-5
+    assert (gain * law).sum() >= gain.sum(0).max() - 1e-5, "as good as one word for all"
