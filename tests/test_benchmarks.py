@@ -81,6 +81,7 @@ SMALLEST = {
     "scale": lambda m: m.run(Job(rows=ROWS, epochs=1)),
     "scores": lambda m: m.path(first(m, inputs="columns")),
     "scores, posterior": lambda m: m.path(first(m, inputs="posterior")),
+    "service": lambda m: m.run(Job(rows=ROWS)),
     "sketch": lambda m: m.table(),
     "slack": lambda m: [m.table(), m.anytime_table()],
     "sums": lambda m: m.run(Job(rows=1000, bits=8, block=600)),

@@ -1,7 +1,9 @@
 """Estimates of p(y, s | x), all that a code of x needs to know about a row, and the classifiers that make them."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -13,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_array, check_is_fitted, has_fit_parameter
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from fairbits.encoding import GroupEncoder, TableEncoder, take_rows
 from fairbits.encoding.columns import as_frame
@@ -41,9 +43,9 @@ class Learner(NamedTuple):
         """Whether somebody else has fitted the classifier, to the label."""
         return isinstance(self.classifier, FrozenEstimator)
 
-    def threads(self, n_rows: int) -> threadpool_limits:
+    def threads(self, n_rows: int) -> AbstractContextManager:
         """Return the context in which it runs: one thread for our trees on few rows."""
-        return threadpool_limits(1 if self.sees == "levels" and n_rows < THREADED_ROWS else None)
+        return _thread_pools().limit(limits=1) if self.sees == "levels" and n_rows < THREADED_ROWS else nullcontext()
 
     def fitted(self, n_classes: int, rows: Any, targets: np.ndarray, weight: Any) -> list[Any]:
         """Return a classifier of the label, and for each sensitive column one of the group, which also sees the label.
@@ -81,6 +83,12 @@ class Learner(NamedTuple):
             each = [_ratios(model, informed, model.classes_, len(names)) for informed in given]
             parts.append(np.stack(each, -1).reshape(n, -1))  # by group, then by label
         return np.hstack(parts)
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Find the libraries with threads of their own, which takes longer than to estimate a few rows."""
+    return ThreadpoolController()
 
 
 def beside(rows: Any, columns: np.ndarray, name: str) -> Any:

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from starlette.applications import Starlette
@@ -17,11 +17,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from fairbits.errors import InputError
-from fairbits.workflow.model_service import Counts, ModelService, batch_of
+from fairbits.workflow.model_service import Answers, Counts, ModelService, Rows
 from fairbits.workflow.option_words import worded
 
 ARROW = "application/vnd.apache.arrow.stream"
 WAIT_SECONDS = 0.002  # for more requests of a batch
+AT_ONCE = 1_000  # rows computed without a thread, which would take turns of 5 ms with the one that reads requests
 
 
 @dataclass(frozen=True)
@@ -42,60 +43,78 @@ class RefusedError(Exception):
         super().__init__(sentence)
 
 
+class Asked(NamedTuple):
+    """Rows of a request, and the promise of their answers."""
+
+    rows: Rows
+    answers: asyncio.Future[Answers]
+
+    @property
+    def kind(self) -> tuple[str, frozenset[str]]:
+        """What requests have in common that are computed together: JSON or Arrow, and the columns."""
+        if isinstance(self.rows, pd.DataFrame):
+            return "Arrow", frozenset(self.rows.columns)
+        return "JSON", frozenset(self.rows[0])
+
+
 class Batches:
     """Requests that wait are computed together; a bad one spoils no other."""
 
     def __init__(self, service: ModelService, counts: Counts, bounds: Bounds):
         self._service, self._counts, self._bounds = service, counts, bounds
-        self._queue: asyncio.Queue[tuple[pd.DataFrame, asyncio.Future]] = asyncio.Queue(bounds.waiting)
+        self._queue: asyncio.Queue[Asked] = asyncio.Queue(bounds.waiting)
 
-    async def answer(self, frame: pd.DataFrame) -> pd.DataFrame:
+    async def answer(self, rows: Rows) -> Answers:
         """Wait for the answer to some rows."""
-        future = asyncio.get_running_loop().create_future()
+        asked = Asked(rows, asyncio.get_running_loop().create_future())
         try:
-            self._queue.put_nowait((frame, future))
+            self._queue.put_nowait(asked)
         except asyncio.QueueFull:
             raise RefusedError(503, "Too many requests are waiting. Try again later.") from None
         try:
-            return await asyncio.wait_for(future, self._bounds.seconds)
+            async with asyncio.timeout(self._bounds.seconds):
+                return await asked.answers
         except TimeoutError:
             raise RefusedError(503, f"No answer within {self._bounds.seconds:g} seconds. Send fewer rows.") from None
 
     async def run(self) -> None:
         """Answer batch after batch."""
         while True:
-            batch = [await self._queue.get()]
+            asked = await self._queue.get()
             await asyncio.sleep(WAIT_SECONDS)
-            columns = set(batch[0][0].columns)
-            rows = len(batch[0][0])
-            later: list[tuple[pd.DataFrame, asyncio.Future]] = []
+            rows, kinds = len(asked.rows), {asked.kind: [asked]}
             while not self._queue.empty() and rows < self._bounds.rows:
-                frame, future = self._queue.get_nowait()
-                (batch if set(frame.columns) == columns else later).append((frame, future))
-                rows += len(frame)
-            for group in [batch, *([one] for one in later)]:
-                await self._compute(group)
+                asked = self._queue.get_nowait()
+                kinds.setdefault(asked.kind, []).append(asked)
+                rows += len(asked.rows)
+            for batch in kinds.values():
+                await self._compute(batch)
 
-    async def _compute(self, batch: list[tuple[pd.DataFrame, asyncio.Future]]) -> None:
-        batch = [(frame, future) for frame, future in batch if not future.done()]  # nobody waits for the others
+    async def _compute(self, batch: list[Asked]) -> None:
+        batch = [asked for asked in batch if not asked.answers.done()]  # nobody waits for the others
         if not batch:
             return
+        requests = [asked.rows for asked in batch]
         try:
-            found = await run_in_threadpool(self._service.answer, batch_of([frame for frame, _ in batch]))
+            if sum(map(len, requests)) <= AT_ONCE:
+                found = self._service.answer(requests)
+            else:
+                found = await run_in_threadpool(self._service.answer, requests)
         except Exception as error:
             if len(batch) > 1:
                 for one in batch:
                     await self._compute([one])
-            elif not batch[0][1].done():
-                batch[0][1].set_exception(error)
+            elif not batch[0].answers.done():
+                batch[0].answers.set_exception(error)
             return
         self._counts.batches += 1
-        self._counts.rows += len(found)
+        self._counts.rows += len(found.classes)
         first = 0
-        for frame, future in batch:
-            if not future.done():
-                future.set_result(found.iloc[first : first + len(frame)])
-            first += len(frame)
+        for asked in batch:
+            last = first + len(asked.rows)
+            if not asked.answers.done():
+                asked.answers.set_result(found.part(first, last))
+            first = last
 
 
 def http_service(service: ModelService, bounds: Bounds | None = None) -> Starlette:
@@ -145,19 +164,20 @@ def http_service(service: ModelService, bounds: Bounds | None = None) -> Starlet
 
 async def _answered(request: Request, batches: Batches, service: ModelService, bounds: Bounds) -> Response:
     try:
-        body = await asyncio.wait_for(_body(request, bounds.body_bytes), bounds.seconds)
+        async with asyncio.timeout(bounds.seconds):
+            body = await _body(request, bounds.body_bytes)
     except TimeoutError:
         raise RefusedError(408, f"The rows did not arrive within {bounds.seconds:g} seconds.") from None
     arrow = request.headers.get("content-type", "").partition(";")[0].strip() == ARROW
-    frame = _from_arrow(body) if arrow else _from_json(body)
-    if not len(frame):
+    rows = _from_arrow(body) if arrow else _from_json(body)
+    if not len(rows):
         raise RefusedError(422, "There are no rows.")
-    if len(frame) > bounds.rows:
-        raise RefusedError(413, f"There are {len(frame):,} rows; send at most {bounds.rows:,} at a time.")
-    found = await batches.answer(frame)
+    if len(rows) > bounds.rows:
+        raise RefusedError(413, f"There are {len(rows):,} rows; send at most {bounds.rows:,} at a time.")
+    found = await batches.answer(rows)
     if ARROW in request.headers.get("accept", ""):
-        return Response(_to_arrow(found), media_type=ARROW)
-    return JSONResponse(service.to_answer(found))
+        return Response(_to_arrow(service.to_frame(found)), media_type=ARROW)
+    return JSONResponse(service.to_dict(found))
 
 
 async def _body(request: Request, most: int) -> bytes:
@@ -169,7 +189,7 @@ async def _body(request: Request, most: int) -> bytes:
     return bytes(found)
 
 
-def _from_json(body: bytes) -> pd.DataFrame:
+def _from_json(body: bytes) -> list[dict[str, Any]]:
     """Read {"rows": [{"column": value, ...}, ...]}."""
     try:
         content = json.loads(body)
@@ -186,7 +206,7 @@ def _from_json(body: bytes) -> pd.DataFrame:
         for name, value in row.items():
             if isinstance(value, (list, dict)):
                 raise RefusedError(422, f"Column {name!r} of row {number} holds a list or record, not a single value.")
-    return pd.DataFrame(rows)
+    return rows
 
 
 def _from_arrow(body: bytes) -> pd.DataFrame:

@@ -3,8 +3,9 @@
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,22 @@ from fairbits.workflow.summed_checks import released_rows
 
 MONITORED = 1_000  # rows of one batch of the monitor
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)  # seconds, of the histogram
+
+
+Rows: TypeAlias = list[dict[str, Any]] | pd.DataFrame  # as JSON or Arrow bring them
+
+
+class Answers(NamedTuple):
+    """The bits of each row (n, m), none of a model that decides, and its class (n,)."""
+
+    bits: np.ndarray | None
+    classes: np.ndarray
+
+    def part(self, first: int, last: int) -> Self:
+        """Return the answers for some of the rows."""
+        return self._replace(
+            bits=None if self.bits is None else self.bits[first:last], classes=self.classes[first:last]
+        )
 
 
 class ModelService:
@@ -42,18 +59,18 @@ class ModelService:
         self._pending: list[tuple[CodedRows, pd.DataFrame]] = []
         self._lock = threading.Lock()
 
-    def answer(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the code and the class of each row; rows with all sensitive columns feed the monitor."""
+    def answer(self, requests: Sequence[Rows]) -> Answers:
+        """Answer for the rows of requests, one after another; those with all sensitive columns feed the monitor."""
+        frame = frame_of(requests)
         with self._lock:
             reader = RowReader(self.model, TableFrame(frame))
             (piece,) = reader.pieces(verbatim=self.columns.person)
             reader.finish()
             if self.model.decides:
-                found = pd.DataFrame({"prediction": self.model.method.predict(piece.X)})
+                found = Answers(None, self.model.method.predict(piece.X))
             else:
                 codes = made_codes(self.model, piece, self.columns)
-                bits = pd.DataFrame(codes, columns=list(self.model.method.get_feature_names_out()))
-                found = pd.concat([bits, class_frame(self.model, codes)], axis=1)
+                found = Answers(codes, class_frame(self.model, codes)["prediction"].to_numpy())
             if self.monitor is not None and set(self.model.groups.columns_) <= set(frame.columns):
                 self._watch(frame)
         return found
@@ -99,11 +116,15 @@ class ModelService:
         watched = None if self.monitor is None else self.monitor.to_dict()
         return {"words": self.words, "certificate": record, "monitor": watched, "model": self.model.method.fingerprint}
 
-    def to_answer(self, found: pd.DataFrame) -> dict[str, Any]:
+    def to_dict(self, found: Answers) -> dict[str, Any]:
         """Return answers ready for JSON."""
-        bits = found.drop(columns="prediction")
-        codes = {"codes": bits.to_numpy().tolist()} if bits.shape[1] else {}
-        return {**codes, CLASSES: found["prediction"].tolist(), "certificate": self.words}
+        codes = {} if found.bits is None else {CODES: found.bits.tolist()}
+        return {**codes, CLASSES: found.classes.tolist(), "certificate": self.words}
+
+    def to_frame(self, found: Answers) -> pd.DataFrame:
+        """Return answers as columns."""
+        bits = {} if found.bits is None else dict(zip(self.columns.names(self.model), found.bits.T, strict=True))
+        return pd.DataFrame({**bits, "prediction": found.classes})
 
 
 class Counts:
@@ -139,6 +160,9 @@ class Counts:
         return "\n".join([*lines, ""])
 
 
-def batch_of(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return rows of several requests as one frame."""
+def frame_of(requests: Sequence[Rows]) -> pd.DataFrame:
+    """Return the rows of several requests with the same columns as one frame: all of JSON, or all of Arrow."""
+    frames = [rows for rows in requests if isinstance(rows, pd.DataFrame)]
+    if not frames:
+        return pd.DataFrame(list(chain.from_iterable(requests)))
     return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)

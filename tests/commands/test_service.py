@@ -16,6 +16,8 @@ import pyarrow as pa
 import pytest
 from people import population
 
+from benchmarks.service import load, requests
+
 httpx = pytest.importorskip("httpx", reason="pip install 'fairbits[serve]' httpx")
 pytest.importorskip("uvicorn", reason="pip install 'fairbits[serve]'")
 COMMAND = [sys.executable, "-c", "from fairbits.commands import main; main()"]
@@ -130,32 +132,33 @@ def test_too_many_rows_and_bad_arrow_are_refused(service):
     assert httpx.get(f"{address}/codes").status_code == 405
 
 
-async def _load(address, frame, requests, at_a_time):
-    """Send requests of one to three rows each; return the rows, the answers and how long each took."""
-    rng, gate = np.random.default_rng(0), asyncio.Semaphore(at_a_time)
-    asked = [rng.integers(0, len(frame), rng.integers(1, 4)) for _ in range(requests)]
-    async with httpx.AsyncClient(timeout=60) as client:
-
-        async def one(rows):
-            async with gate:
-                started = time.perf_counter()
-                answer = await client.post(f"{address}/codes", json=rows_of(frame.iloc[rows][READ]))
-                return answer, time.perf_counter() - started
-
-        return asked, await asyncio.gather(*map(one, asked))
+def test_a_bad_request_spoils_no_other_of_its_batch(service, expected):
+    address, _ = service
+    frame, codes, _ = expected
+    asked, contents = requests(frame[READ], 64)
+    for number, content in enumerate(contents):
+        if number % 4 == 0:
+            content["rows"] = [{**row, "grade": "high"} for row in content["rows"]]
+        elif number % 4 == 1:
+            content["rows"] = [{"more": 1, **row} for row in content["rows"]]  # a column that the model does not read
+    answers = asyncio.run(load(int(address.rpartition(":")[2]), contents, 32))
+    assert [answer.status for answer in answers] == [422, 200, 200, 200] * 16
+    for rows, answer in zip(asked, answers, strict=True):
+        assert answer.status == 422 or answer.content["codes"] == codes[rows].tolist()
 
 
 def test_a_thousand_requests_at_32_a_time_are_neither_lost_nor_mixed_up(service, expected, record_property):
     address, _ = service
     frame, codes, classes = expected
+    asked, contents = requests(frame[READ], 1_000)
     started = time.perf_counter()
-    asked, answers = asyncio.run(_load(address, frame, 1_000, 32))
+    answers = asyncio.run(load(int(address.rpartition(":")[2]), contents, 32))
     took = time.perf_counter() - started
-    for rows, (answer, _) in zip(asked, answers, strict=True):
-        assert answer.status_code == 200
-        assert answer.json()["codes"] == codes[rows].tolist()
-        assert answer.json()["classes"] == [classes[row] for row in rows]
-    seconds = np.array([second for _, second in answers])
+    for rows, answer in zip(asked, answers, strict=True):
+        assert answer.status == 200
+        assert answer.content["codes"] == codes[rows].tolist()
+        assert answer.content["classes"] == [classes[row] for row in rows]
+    seconds = np.array([answer.seconds for answer in answers])
     n_rows = sum(map(len, asked))
     shown = f"p50 {np.quantile(seconds, 0.5) * 1e3:.0f} ms, p99 {np.quantile(seconds, 0.99) * 1e3:.0f} ms"
     print(f"1,000 requests, 32 at a time: {shown}, {n_rows / took:,.0f} rows per second")
