@@ -1,5 +1,6 @@
 """The table of the paper's pieces: its commands, records and tests exist, and its counts are right."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -11,7 +12,7 @@ import fairbits.lab
 ROOT = Path(__file__).parent.parent
 PLANS = Path(fairbits.lab.__file__).parent / "plans"
 PAGE = (ROOT / "docs" / "reproduction.md").read_text()
-SECTION = PAGE.split("## Every piece of the paper\n")[1].split("### Notes on these records")[0]
+SECTION = PAGE.split("## Every piece of the paper\n")[1].split("\n## ")[0]
 ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in SECTION.splitlines() if re.match(r"\| \d", line)]
 VERDICTS = ("holds", "holds in part", "does not hold", "not run yet")
 MISSING = "no record yet"
@@ -25,6 +26,9 @@ def test_every_piece_has_a_verdict_and_the_counts_are_right():
     text = " ".join(SECTION.split())
     assert text.startswith(f"{len(ROWS)} pieces of the paper can be checked")
     assert f"{holds} hold, {part} hold in part, {fails} do not hold and {waits} are not run yet" in text
+    screen = " ".join(PAGE.split("\n## ")[0].split())
+    assert f"Of {len(ROWS)} [pieces" in screen
+    assert f"{holds} hold, {part} hold in part, {fails} do not hold and {waits} are not run yet" in screen
     titles = SECTION.split("### ")[1:]
     counted = [len(re.findall(r"^\| \d", title, re.MULTILINE)) for title in titles]
     said = [int(n) for n in re.findall(r"(\d+) (?:figures|parts|claims|equations|items|experiments)", text)]
@@ -52,3 +56,13 @@ def test_its_command_and_its_record_exist(row):
     assert link or record in {MISSING, "a test"}, record
     if link and "results" in link[1]:
         assert (ROOT / "docs" / link[1]).parent.joinpath("records.jsonl").exists()
+
+
+def test_the_records_are_named_with_their_commits():
+    section = PAGE.split("\n## Records\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| \[([\w-]+)\].*\| (.*) \|$", section, re.MULTILINE)
+    assert len(rows) > 5
+    for folder, commits in rows:
+        lines = (ROOT / "results" / folder / "records.jsonl").read_text().splitlines()
+        made = {json.loads(line)["made"]["commit"] for line in lines}
+        assert set(commits.split(", ")) <= set(made), folder
