@@ -145,7 +145,7 @@ class Fit(Chosen):
 
     @property
     def other_verdict(self) -> float:
-        """The chance, as far as these rows tell, that another random split of the table ends in another verdict."""
+        """The chance, as these rows suggest, that another random split of the table ends in another verdict."""
         if not self.tested:
             return 0.0
         limits = {kind: self.asked[name] for name, kind in KINDS.items()} | {

@@ -7,19 +7,21 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from paper_records import draw_no_pixels, everything, one_kind_each, reference, scores, search
 
 from fairbits.lab.paper import LATEX_HEAD, paper_sections, write_lab_report, write_paper
 from fairbits.lab.paper.biased_images import contact_sheet, png
 from fairbits.lab.paper.latex_tables import latex
+from fairbits.lab.paper.method_pictures import standard_error
 from fairbits.lab.paper.paper_style import mark_of
 from fairbits.lab.paper.record_frames import mean_points, tuned_scores
 from fairbits.lab.paper.tuned_methods import without_far_constant
 from fairbits.lab.run_records import append_record, read_runs
 from fairbits.report.wording import markdown
 
-COMPAS = ("complexity", "plane", "representation", "stability", "tradeoff")
+COMPAS = ("complexity", "plane", "representation", "stability", "tradeoff", "tuned")
 NAMES = ["biased-mnist", *(f"compas-{part}" for part in COMPAS)]
 
 
@@ -87,7 +89,7 @@ def test_one_kind_of_run_alone_has_tables_figures_and_a_page(kind, tmp_path, mon
     tables = (tmp_path / "tables.md").read_text()
     assert records[0]["run"]["name"] in tables
     if kind.startswith("search"):  # one fold of one method
-        assert figures == ["compas-tradeoff.png", "compas-representation.png"]
+        assert figures == ["compas-tuned.png", "compas-tradeoff.png", "compas-representation.png"]
         assert "±" not in tables.split("Mean over")[0]
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/svg+xml") == len(figures)
@@ -150,3 +152,14 @@ def test_the_sheet_has_a_column_per_digit():
     sheet = contact_sheet(images, labels)
     assert sheet.shape == (5 * 6, 10 * 6, 3)
     assert [sheet[0, 6 * digit, 0] for digit in range(10)] == list(range(10))
+
+
+def test_the_ellipse_is_one_standard_error_in_every_direction():
+    points = pd.DataFrame(
+        np.random.default_rng(0).normal(size=(5, 2)) @ [[0.02, 0.01], [0, 0.03]], columns=["fair", "auc"]
+    )
+    around = standard_error(points)[["fair", "auc"]].to_numpy() - points.mean().to_numpy()
+    for direction in np.random.default_rng(1).normal(size=(20, 2)):
+        error = (points @ direction).sem()
+        assert (around @ direction).max() == pytest.approx(error, rel=0.01)
+    assert standard_error(points.head(1)).empty

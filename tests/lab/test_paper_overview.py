@@ -27,10 +27,10 @@ def test_each_cell_is_that_of_the_datasets_own_table():
     assert table.head == head
     cells = {row[0]: dict(zip(head, row, strict=True)) for row in table.rows}
     assert list(cells)[:2] == ["constant", "BinaryMI"]
-    for section in tradeoff(found()):
+    for section in (section for section in tradeoff(found()) if section.name.endswith("-tuned")):
         for row in section.tables[0].rows:
             own = dict(zip(section.tables[0].head, row, strict=True))
-            column = f"{section.name.removesuffix('-tradeoff')}, tuned"
+            column = f"{section.name.removesuffix('-tuned')}, tuned"
             assert cells[row[0]][column] == own["L1 to (1,1) of (AUC, 1-GPA) ↓"]
             if row[0] == "BinaryMI":
                 assert cells["BinaryMI, one draw"][column] == own["the first, of one draw ↓"]

@@ -23,7 +23,13 @@ from fairbits.lab.paper.paired_comparisons import comparisons
 from fairbits.lab.paper.record_frames import NOTES, Record, in_order, of_kind
 from fairbits.lab.paper.refitted_methods import informativeness, informativeness_charts, refits
 from fairbits.lab.paper.strength_paths import complexity, stability, strength_charts
-from fairbits.lab.paper.tuned_methods import representation, representation_charts, tradeoff, tradeoff_charts
+from fairbits.lab.paper.tuned_methods import (
+    representation,
+    representation_charts,
+    tradeoff,
+    tradeoff_charts,
+    tuned_charts,
+)
 from fairbits.lab.run_records import read_runs
 from fairbits.lab.run_settings import RUN
 from fairbits.report.page import Section, render
@@ -49,6 +55,7 @@ PARTS = (
 )
 CHARTS = (
     arena_charts,
+    tuned_charts,
     tradeoff_charts,
     representation_charts,
     informativeness_charts,

@@ -3,17 +3,16 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import lazy_loader
 import pandas as pd
 
 from fairbits.lab.paper import record_frames as frames
-from fairbits.lab.paper.paper_style import axis, extent, finish, method_encodings
-from fairbits.lab.paper.record_frames import MISSING, NOTES, REFERENCES, Record, estimate, mean_points, method_of
+from fairbits.lab.paper.method_pictures import dots
+from fairbits.lab.paper.paper_style import finish
+from fairbits.lab.paper.record_frames import MISSING, NOTES, REFERENCES, Record, estimate, method_of
 from fairbits.lab.paper.tuned_methods import RIVALS, paired_difference
 from fairbits.report.page import Section
 from fairbits.report.wording import Table
 
-alt = lazy_loader.load("altair")
 SCORES = NOTES["refits"]["heads"]
 FOUND = NOTES["informativeness"]["heads"]
 PLACE = ["dataset", "origin", "method", "folds", "fold_seed", "fold"]  # of the rows that refits are averaged over
@@ -114,17 +113,11 @@ def informativeness(records: Iterable[Record]) -> list[Section]:
 
 
 def informativeness_charts(records: list[Record]) -> Iterator[tuple[str, Any]]:
-    """Draw the AUC of the label against that of S, both of forests on what is released; a chart per dataset."""
+    """Draw what forests find of the label and of S in what is released, a row of dots per method."""
     every = informativeness_views(records)
     released = every[(every.place == 0) & (every.method != "constant")]
     for dataset, found in released.groupby("dataset"):
-        points = found.assign(fair=found.auc_of_s, auc=found.auc_of_y)
-        marks, means = method_encodings(found.method), mean_points(points, "auc", "fair")
-        domains = {name: extent(means[name], padding=0.25) for name in ("fair", "auc")}
-        x = axis("X", "fair", "forest's AUC of S (reveals more →)", domains["fair"])
-        y = axis("Y", "auc", "forest's AUC of the label (more useful →)", domains["auc"])
-        large = alt.Chart(means).mark_point(filled=True, size=170, opacity=1).encode(x=x, y=y, **marks)
-        small = alt.Chart(points[["fair", "auc", "method"]]).mark_point(filled=True, size=35, opacity=0.5, clip=True)
-        chart = alt.layer(small.encode(x=x, y=y, **marks), large).properties(width=420, height=380)
+        order = found.groupby("method").auc_of_y.mean().sort_values(ascending=False, kind="stable").index
+        chart = dots(found.assign(row=found.method), order, FOUND)
         title = f"{dataset}: forests on the representations"
         yield f"{dataset}-informativeness", finish(chart, title, *NOTES["informativeness"]["figure"])

@@ -7,8 +7,9 @@ import lazy_loader
 import pandas as pd
 
 from fairbits.lab.paper import record_frames as frames
-from fairbits.lab.paper.paper_style import ACCURATE, FAIRER, LETTERS, axis, extent, finish, method_encodings
-from fairbits.lab.paper.record_frames import FOLD, MISSING, NOTES, REFERENCES, Record, estimate, mean_points, method_of
+from fairbits.lab.paper.method_pictures import dots, panels
+from fairbits.lab.paper.paper_style import ACCURATE, FAIRER, finish
+from fairbits.lab.paper.record_frames import FOLD, MISSING, NOTES, REFERENCES, Record, estimate, method_of
 from fairbits.lab.paper.strength_paths import fold_means, frontiers
 from fairbits.report.page import Section
 from fairbits.report.wording import Table
@@ -20,20 +21,22 @@ FIRST = ("gamma", "alpha", "beta", "depth", "width", "batch_size", "learning_rat
 WORDS = {"depth": "hidden layers", "width": "layer size"}
 STATES = ("complete", "pruned", "failed")
 PANELS = {"fair": FAIRER, "even": "1 - AUDC (fairer →)"}
+COLUMNS = {"distance": "distance ↓", "auc": "AUC ↑", "fair": "1 - GPA ↑", "even": "1 - AUDC ↑"}
 VIEW = ["dataset", "method", *FOLD, "view", "place", "hidden", "found", "auc", "one_draw_auc"]
-VIEW_PANELS = {"hidden": "1 - ADRG of S (reveals less →)", "found": "AUC of S (reveals more →)"}
-SHORT = {"16 draws": "16", "theta": "θ"}
+VIEW_COLUMNS = {"hidden": "1 - ADRG of S ↑", "found": "AUC of S ↓", "auc": "AUC of the model ↑"}
 
 
 def tradeoff(records: Iterable[Record]) -> list[Section]:
-    """Return a section per dataset with scores, differences and the settings that the searches chose."""
+    """Return two sections per dataset: the scores, and differences with the settings that the searches chose."""
     records = frames.tuned(records)
     sections = []
     for dataset, scores in frames.tuned_scores(records).groupby("dataset"):
         own = [record for record in records if record["run"]["dataset"] == dataset]
-        tables = (_scores_table(dataset, scores), _paired_table(dataset, scores), _settings_table(dataset, own))
-        title = f"{dataset}: tuned methods on held-out rows"
-        sections.append(Section(f"{dataset}-tradeoff", title, tuple(table for table in tables if table.rows)))
+        title, score = f"{dataset}: tuned methods on held-out rows", _scores_table(dataset, scores)
+        sections.append(Section(f"{dataset}-tuned", title, (score,)))
+        more = (_paired_table(dataset, scores), _settings_table(dataset, own))
+        title = f"{dataset}: accuracy against fairness"
+        sections.append(Section(f"{dataset}-tradeoff", title, tuple(table for table in more if table.rows)))
     return sections
 
 
@@ -106,23 +109,38 @@ def _value(value: Any) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
+def tuned_charts(records: list[Record]) -> Iterator[tuple[str, Any]]:
+    """Draw a row of dots for every tuned method, the closest to (1, 1) first; a chart per dataset."""
+    for dataset, scores in frames.tuned_scores(records).groupby("dataset"):
+        shown = without_far_constant(scores)
+        chart = dots(shown.assign(row=shown.method), by_distance(shown), COLUMNS)
+        lines = ("dots", "outside") if len(shown) < len(scores) else ("dots",)
+        title = f"{dataset}: tuned methods on held-out rows"
+        yield f"{dataset}-tuned", finish(chart, title, *(NOTES["tradeoff"][line] for line in lines))
+
+
+def by_distance(scores: pd.DataFrame) -> list[str]:
+    """Return the methods by their mean distance, the closest first."""
+    return list(scores.groupby("method").distance.mean().sort_values(kind="stable").index)
+
+
 def tradeoff_charts(records: list[Record]) -> Iterator[tuple[str, Any]]:
-    """Draw AUC against 1 - GPA and against 1 - AUDC; a chart per dataset, under the name of its section."""
+    """Draw AUC against 1 - GPA and against 1 - AUDC, a small panel per method; a chart per dataset."""
     every = fold_means(frontiers(records))
     for dataset, scores in frames.tuned_scores(records).groupby("dataset"):
         paths = every[(every.dataset == dataset) & (every.depth == 1)]
         paths = paths[paths.seed == paths.seed.min()] if paths.method.nunique() > 1 else paths.head(0)
-        shown = without_far_constant(scores)
-        marks = method_encodings([*shown.method, *paths.method])
-        panels = []
+        shown, rows = without_far_constant(scores), []
         for column, title in PANELS.items():
-            three = [frame.assign(fair=frame[column]) for frame in (shown, scores, paths)]
-            panels.append(_panel(three[0], three[1], three[2], title, marks))
+            found, lines = (frame.assign(fair=frame[column]) for frame in (shown, paths))
+            rows.append(panels(found, lines, by_distance(shown), (title, ACCURATE)))
         said = {"figure": True, "paths": len(paths) > 0, "known": "fairlearn TO" in set(paths.method)}
         said["outside"] = len(shown) < len(scores)
-        lines = [NOTES["tradeoff"][line] for line, holds in said.items() if holds]
-        headline = f"{dataset}: tuned methods on held-out rows"
-        yield f"{dataset}-tradeoff", finish(alt.hconcat(*panels, spacing=40), headline, *lines)
+        words = [NOTES["tradeoff"][line] for line, holds in said.items() if holds]
+        yield (
+            f"{dataset}-tradeoff",
+            finish(alt.vconcat(*rows, spacing=30), f"{dataset}: accuracy against fairness", *words),
+        )
 
 
 def without_far_constant(scores: pd.DataFrame) -> pd.DataFrame:
@@ -132,24 +150,6 @@ def without_far_constant(scores: pd.DataFrame) -> pd.DataFrame:
         return scores
     low, high = others.auc.min(), others.auc.max()
     return scores if low - 0.5 <= (high - low) / 2 else others
-
-
-def _panel(shown: pd.DataFrame, scores: pd.DataFrame, paths: pd.DataFrame, title: str, marks: dict[str, Any]) -> Any:
-    from fairbits.report.charts import equal_tradeoffs
-
-    means = mean_points(shown, "auc", "fair")
-    box = {name: extent(shown[name], padding=0.15) for name in ("fair", "auc")}  # intervals of few folds are far wider
-    x, y = axis("X", "fair", title, box["fair"]), axis("Y", "auc", ACCURATE, box["auc"])
-    colour, bars = marks["color"], alt.Chart(means).mark_rule(strokeWidth=1.5, clip=True)
-    lines = alt.Chart(paths).mark_line(strokeWidth=1, opacity=0.6, clip=True)
-    return alt.layer(
-        lines.encode(x, y, colour, alt.Order("place:Q")),
-        equal_tradeoffs(mean_points(scores, "auc", "fair"), box["fair"]),
-        bars.encode(alt.X("fair_low:Q"), alt.X2("fair_high:Q"), alt.Y("auc:Q"), colour),
-        bars.encode(alt.X("fair:Q"), alt.Y("auc_low:Q"), alt.Y2("auc_high:Q"), colour),
-        alt.Chart(shown).mark_point(filled=True, size=35, opacity=0.5).encode(x=x, y=y, **marks),
-        alt.Chart(means).mark_point(filled=True, size=170, opacity=1).encode(x=x, y=y, **marks),
-    ).properties(width=420, height=380)
 
 
 def views(records: Iterable[Record]) -> pd.DataFrame:
@@ -181,37 +181,13 @@ def representation(records: Iterable[Record]) -> list[Section]:
 
 
 def representation_charts(records: list[Record]) -> Iterator[tuple[str, Any]]:
-    """Draw the model's AUC against 1 - ADRG and against the AUC of S of every view; a chart per dataset."""
+    """Draw a row of dots for every view of every method, by what a forest finds of S; a chart per dataset."""
     every = views(records)
-    for dataset, found in every[every.method != "constant"].groupby("dataset"):  # the constant lies far off
-        marks = method_encodings(found.method)
-        panels = [_view_panel(found, column, title, marks) for column, title in VIEW_PANELS.items()]
+    for dataset, found in every[every.method != "constant"].groupby("dataset"):  # it has nothing to find
+        found = found.assign(row=found.method.where(found.place == 0, found.method + ", " + found["view"].astype(str)))
+        released = found[found.place == 0].groupby("method").found.mean().rank(method="first")
+        means = found.assign(rank=found.method.map(released)).groupby("row")[["rank", "place"]].mean()
+        order = means.sort_values(["rank", "place"]).index
         title = f"{dataset}: what a forest finds of S in representations"
-        chart = finish(alt.hconcat(*panels, spacing=40), title, *NOTES["representation"]["figure"])
-        yield f"{dataset}-representation", chart
-
-
-def _view_panel(found: pd.DataFrame, column: str, title: str, marks: dict[str, Any]) -> Any:
-    from fairbits.report.charts import equal_tradeoffs
-
-    means = pd.concat(
-        mean_points(own.assign(fair=own[column]), "auc", "fair").assign(place=place, word=SHORT.get(str(view), view))
-        for (place, view), own in found.groupby(["place", "view"])
-    )
-    domains = {name: extent(means[name], padding=0.25) for name in ("fair", "auc")}
-    at = {"x": axis("X", "fair", title, domains["fair"]), "y": axis("Y", "auc", ACCURATE, domains["auc"])}
-    filled, hollow, colour = means[means.place == 0], means[means.place != 0], marks["color"]  # filled: released
-    layers = [
-        alt.Chart(means)
-        .mark_rule(clip=True)
-        .encode(alt.X("fair_low:Q"), alt.X2("fair_high:Q"), alt.Y("auc:Q"), colour),
-        alt.Chart(filled)
-        .mark_rule(clip=True)
-        .encode(alt.X("fair:Q"), alt.Y("auc_low:Q"), alt.Y2("auc_high:Q"), colour),
-        alt.Chart(filled).mark_point(filled=True, size=170, opacity=1).encode(**at, **marks),
-        alt.Chart(hollow).mark_point(size=130, strokeWidth=2, fill="white", opacity=1).encode(**at, **marks),
-        alt.Chart(hollow).mark_text(dy=-16, fontSize=LETTERS).encode(alt.Text("word:N"), colour, **at),
-    ]
-    if column == "hidden":
-        layers.insert(0, equal_tradeoffs(filled, domains["fair"]))
-    return alt.layer(*layers).properties(width=420, height=380)
+        chart = dots(found, order, VIEW_COLUMNS, hollow=found.row[found.place > 0])
+        yield f"{dataset}-representation", finish(chart, title, *NOTES["representation"]["figure"])
