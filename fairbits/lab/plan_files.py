@@ -154,7 +154,7 @@ def _run(entry: dict[str, Any], kind: type[Run], methods: dict[str, Any]) -> Run
     name = entry.pop("method", None)
     if "method" not in kind.model_fields:
         return kind(**entry, name=name)
-    methods = methods["images" if kind is Images else "tables"]
+    methods = methods["images" if kind is Images or entry.get("dataset") == "biased-mnist" else "tables"]
     if name not in methods:
         raise InputError(f"is not one of {', '.join(map(repr, methods))}.", argument="method", value=name)
     if entry.get("origin") == "paper":

@@ -35,6 +35,7 @@ from fairbits.lab.run_parts import (
 from fairbits.lab.tuning.search_space import settings_of
 
 ABOUT = ("about_x", "about_y", "about_s")  # what the information plane shows
+PLANE_ROWS = 1000  # digits it is measured on
 
 
 def execute(run: Any, trials: Path) -> Result:
@@ -135,19 +136,22 @@ def _strengths(run: settings.Strengths, trials: Path) -> Result:
 
 
 def _plane(run: settings.Plane, trials: Path) -> Result:
-    """Fit one code; return its exact information about the validation rows' x, y and s after every epoch, in bits."""
-    data = getattr(datasets, f"load_{run.dataset}")()
-    fixed = {"gamma": run.gamma, "max_epochs": run.epochs, "patience": run.epochs, "selection": "last"}
+    """Fit one code; return its exact information about other rows' x, y and s after every epoch, in bits."""
     seed = seed_of(run.dataset, run.seed) if run.common else seed_of(run.dataset, run.name, run.seed)
+    fixed = {"gamma": run.gamma, "max_epochs": run.epochs, "patience": run.epochs, "selection": "last"}
     model = estimator_of(run.method, **fixed, random_state=seed)
-    X = np.asarray(TableEncoder().fit_transform(data.X))
-    epochs = information_plane(model, X, data.y.to_numpy(), sensitive_features=data.s)
+    if run.dataset == "biased-mnist":
+        (X, y, s), others = coloured_digits(run.rho, run.seed, held_out=PLANE_ROWS)
+    else:
+        data, others = getattr(datasets, f"load_{run.dataset}")(), None
+        X, y, s = np.asarray(TableEncoder().fit_transform(data.X)), data.y.to_numpy(), data.s
+    epochs = information_plane(model, X, y, sensitive_features=s, others=others)
     return {"epochs": [{name: epoch[name] for name in ABOUT} for epoch in epochs]}
 
 
 def _images(run: settings.Images, trials: Path) -> Result:
     """Fit one model to coloured digits; score it on digits whose colour is random."""
-    (X, y, s), test = coloured_digits(run)
+    (X, y, s), test = coloured_digits(run.rho, run.seed, held_out=run.held_out)
     model = estimator_of(run.method, max_epochs=run.epochs, random_state=run.seed)
     model.fit(X, y, sensitive_features=s)
     found = {"accuracy": float(np.mean(model.predict(test.X) == test.y))}
@@ -160,14 +164,14 @@ def _images(run: settings.Images, trials: Path) -> Result:
     return found
 
 
-def coloured_digits(run: settings.Images) -> tuple[Part, Part]:
+def coloured_digits(rho: float, seed: int, *, held_out: int = 0) -> tuple[Part, Part]:
     """Return the images to fit, whose colour goes with the digit, and those to score, whose colour is random."""
-    train = datasets.biased_mnist(run.rho, "train", random_state=run.seed)
-    if not run.held_out:
+    train = datasets.biased_mnist(rho, "train", random_state=seed)
+    if not held_out:
         test = datasets.biased_mnist(0.1, "test")
         return Part(train.X, train.y, train.s[:, None]), Part(test.X, test.y, test.s[:, None])
-    recoloured = datasets.biased_mnist(0.1, "train", random_state=run.seed)  # the same images in the same order
-    kept = len(train) - run.held_out
+    recoloured = datasets.biased_mnist(0.1, "train", random_state=seed)  # the same images in the same order
+    kept = len(train) - held_out
     held = Part(recoloured.X[kept:], recoloured.y[kept:], recoloured.s[kept:, None])
     return Part(train.X[:kept], train.y[:kept], train.s[:kept, None]), held
 
@@ -184,8 +188,12 @@ EXECUTE: dict[str, Callable[[Any, Path], Result]] = {
 }
 
 
-def information_plane(estimator: Any, X: Any, y: Any, *, sensitive_features: Any) -> list[dict[str, float]]:
-    """Fit a copy of a method with a code; return what its code reveals on the validation rows, epoch by epoch, in bits.
+def information_plane(
+    estimator: Any, X: Any, y: Any, *, sensitive_features: Any, others: Part | None = None
+) -> list[dict[str, float]]:
+    """Fit a copy of a method with a code; return what its code reveals of rows, epoch by epoch, in bits.
+
+    The rows are `others`, with classes and groups as whole numbers from 0, or else the validation rows.
 
     I(X;T) as `about_x`, I(T;Y) as `about_y` and I(T;S) as `about_s` (of several columns the most), exact for these
     rows, which are few: the last two err upwards. The copy measures all this after every epoch; the method itself does
@@ -201,15 +209,16 @@ def information_plane(estimator: Any, X: Any, y: Any, *, sensitive_features: Any
     ['about_s', 'about_x', 'about_y', 'epoch']
     """
     method = type(estimator)
+    fixed = others and [torch.as_tensor(values) for values in (*others, np.ones(len(others.y), np.float32))]
 
     def evaluate(self: Any, net: Any, batch: Any, scalars: Any) -> dict[str, Tensor]:
-        theta, sizes = net.theta(batch.x), [len(self.classes_), *self.group_sizes]
-        known = [batch.y, *batch.s.unbind(1)]
+        x, y, s, weight = fixed or (batch.x, batch.y, batch.s, batch.weight)
+        theta, sizes = net.theta(x), [len(self.classes_), *self.group_sizes]
         about_y, *about_s = (
-            joint_information(theta, groups, weights=batch.weight, n_groups=size)
-            for groups, size in zip(known, sizes, strict=True)
+            joint_information(theta, groups, weights=weight, n_groups=size)
+            for groups, size in zip([y, *s.unbind(1)], sizes, strict=True)
         )
-        measured = (_about_rows(theta, batch.weight), about_y, torch.stack(about_s).amax(0))
+        measured = (_about_rows(theta, weight), about_y, torch.stack(about_s).amax(0))
         return method.evaluate(self, net, batch, scalars) | dict(zip(ABOUT, measured, strict=True))
 
     watched = type(method.__name__, (method,), {"evaluate": evaluate})(**estimator.get_params())

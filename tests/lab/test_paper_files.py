@@ -22,7 +22,7 @@ from fairbits.lab.run_records import append_record, read_runs
 from fairbits.report.wording import markdown
 
 COMPAS = ("complexity", "plane", "representation", "stability", "tradeoff", "tuned")
-NAMES = ["biased-mnist", *(f"compas-{part}" for part in COMPAS)]
+NAMES = ["biased-mnist", "biased-mnist-accuracy", *(f"compas-{part}" for part in COMPAS)]
 
 
 @pytest.fixture(scope="module")

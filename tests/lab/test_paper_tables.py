@@ -139,7 +139,7 @@ def test_planes_show_the_first_the_most_and_the_last():
 
 def test_images_stand_beside_published_numbers():
     seeds = [image("BinaryBernoulli", 0.99, seed, accuracy) for seed, accuracy in ((1, 0.92), (0, 0.9))]
-    (section,) = biased_mnist(seeds)
+    (section, _) = biased_mnist(seeds)
     assert "10 epochs" in section.tables[0].title
     rows = {row[0]: row for row in section.tables[0].rows}
     assert rows["BinaryBernoulli"] == (
@@ -152,14 +152,14 @@ def test_images_stand_beside_published_numbers():
 
 def test_the_information_of_a_code_stands_beside_that_of_permuted_colours():
     more = {"one_draw_accuracy": 0.89, "information": 0.5, "permuted_information": 0.4}
-    (section,) = biased_mnist([image("mine", 0.9, 0, 0.8, **more)])
+    (section, _) = biased_mnist([image("mine", 0.9, 0, 0.8, **more)])
     assert section.tables[0].rows[1][-3:] == ("89.00", "0.500", "0.400")
 
 
 def test_scores_on_held_out_training_digits_have_a_table_of_their_own():
     apart = image("Vanilla", 0.99, 0, 0.8)
     apart["run"]["held_out"] = 9
-    (section,) = biased_mnist([image("Vanilla", 0.99, 0, 0.9), apart | {"hash": "apart"}])
+    (section, _) = biased_mnist([image("Vanilla", 0.99, 0, 0.9), apart | {"hash": "apart"}])
     first, second = section.tables
     assert len(first.rows) > 2
     assert [row[:3] for row in second.rows] == [("Vanilla", "0.99", "80.00")]
@@ -167,5 +167,5 @@ def test_scores_on_held_out_training_digits_have_a_table_of_their_own():
 
 
 def test_a_rho_that_nobody_published_has_our_rows_alone():
-    (section,) = biased_mnist([image("Vanilla", 0.9, 0, 0.9)])
+    (section, _) = biased_mnist([image("Vanilla", 0.9, 0, 0.9)])
     assert [row[0] for row in section.tables[0].rows] == ["constant", "Vanilla"]

@@ -7,9 +7,10 @@ from battery import few_trees, quick
 from fairbits import BinaryMIClassifier, FairCodeClassifier, Schedule, VFAEClassifier, datasets
 from fairbits.datasets import biased_digits
 from fairbits.estimators import fit_stack
-from fairbits.estimators.codes import held_out_scores
+from fairbits.estimators.codes import code_information, held_out_scores
+from fairbits.lab import runs
 from fairbits.lab.representations import representation_scores, representation_views
-from fairbits.lab.run_parts import Part, external_fold, scores_of, seed_of, with_groups
+from fairbits.lab.run_parts import Part, estimator_of, external_fold, scores_of, seed_of, with_groups
 from fairbits.lab.run_settings import Images, Method, Plane, Reference, Refit, Search, Strengths
 from fairbits.lab.runs import coloured_digits, execute
 from fairbits.metrics import auc
@@ -152,8 +153,7 @@ def test_images_are_scored_on_colours_that_tell_nothing(tmp_path, monkeypatch):
 
 def test_held_out_digits_are_left_out_and_recoloured(monkeypatch):
     monkeypatch.setattr(datasets, "biased_mnist", biased_digits)
-    run = Images(kind="images", name="own", rho=0.9, method=Method(estimator="VanillaClassifier"), held_out=200)
-    (X, y, s), held = coloured_digits(run)
+    (X, y, s), held = coloured_digits(0.9, 0, held_out=200)
     everything = biased_digits(0.9)
     assert (len(X), len(held.X)) == (997, 200)
     assert (s[:, 0] == y).mean() > 0.85
@@ -161,6 +161,22 @@ def test_held_out_digits_are_left_out_and_recoloured(monkeypatch):
     np.testing.assert_array_equal(np.concatenate([y, held.y]), everything.y)
     white = [(part == 255).all(1) for part in (everything.X[997:], held.X)]  # the digits themselves
     np.testing.assert_array_equal(*white)
+
+
+@pytest.mark.parametrize("estimator", ["DebiasedBernoulliClassifier", "DebiasedMIClassifier"])
+def test_the_plane_of_images_is_measured_on_digits_in_random_colours(estimator, tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets, "biased_mnist", biased_digits)
+    monkeypatch.setattr(runs, "PLANE_ROWS", 300)
+    settings = {"channels": (8,), "hidden_sizes": (), "min_steps": 0, "code_size": 6}
+    method = Method(estimator=estimator, settings=settings)
+    run = Plane(kind="plane", dataset="biased-mnist", name="own", method=method, gamma=0.0, epochs=10, rho=0.9)
+    last = execute(run, tmp_path)["epochs"][-1]
+    assert 0 < last["about_y"] < last["about_x"] <= 6
+    model = estimator_of(method, gamma=0.0, max_epochs=10, patience=10, selection="last")
+    model.set_params(random_state=seed_of("biased-mnist", "own", 0))
+    (X, y, s), held = coloured_digits(0.9, 0, held_out=300)
+    fit_stack([model], X, y, sensitive_features=s)
+    assert last["about_s"] == pytest.approx(code_information(model.code_probabilities(held.X), held.s), abs=1e-4)
 
 
 def test_a_fair_code_is_scored_like_its_own_fit(tmp_path):

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from fairbits.errors import InputError, MissingExtraError
 from fairbits.lab.paper.arena_tables import arena, arena_charts
-from fairbits.lab.paper.biased_images import biased_mnist, sample_images
+from fairbits.lab.paper.biased_images import accuracy_charts, biased_mnist, sample_images
 from fairbits.lab.paper.domain_shift import domains
 from fairbits.lab.paper.information_paths import plane, plane_charts
 from fairbits.lab.paper.latex_tables import latex
@@ -61,6 +61,7 @@ CHARTS = (
     informativeness_charts,
     strength_charts,
     plane_charts,
+    accuracy_charts,
 )
 MEASURED = {
     "strengths": "scores",

@@ -3,7 +3,7 @@
 import base64
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 
 from fairbits import datasets
 from fairbits.datasets.mnist import mnist_is_kept
+from fairbits.lab.paper.method_pictures import dots
 from fairbits.lab.paper.paper_style import finish
 from fairbits.lab.paper.record_frames import MISSING, NOTES, PUBLISHED, Record, number, of_kind
 from fairbits.report.page import Section
@@ -21,8 +22,10 @@ from fairbits.report.wording import Table
 alt = lazy_loader.load("altair")
 COLUMNS = ["epochs", "held_out", "method", "rho", "seed", "accuracy"]
 CODE = ["one_draw_accuracy", "information", "permuted_information"]  # of the methods with a code
+ACCURACY, TITLE = "biased-mnist-accuracy", "Biased-MNIST: accuracy on unbiased colours"
 HEAD = ("method", "rho", "accuracy, %", "each seed", "published, %", "by", "one-draw accuracy, %")
 BITS = ("I(T;S), bits", "the same, colours permuted")
+SHOWN = 0.06  # of accuracy, behind the best
 ONES = 0.1135  # share of the most frequent digit of MNIST's 10,000 test images
 RHO, ROWS = 0.99, 5  # images of each digit
 ENLARGED, GAP, WIDTH = 3, 2, 480  # times; pixels between images, before that; pixels of a panel
@@ -30,21 +33,42 @@ ENLARGED, GAP, WIDTH = 3, 2, 480  # times; pixels between images, before that; p
 
 def biased_mnist(records: Iterable[Record]) -> list[Section]:
     """Return the section of all images runs, a table for each number of epochs and of held-out training digits."""
+    groups = _accuracies(records).groupby(COLUMNS[:2])
+    tables = tuple(_table(epochs, held_out, found) for (epochs, held_out), found in groups)
+    return [Section("biased-mnist", "Biased-MNIST", tables), Section(ACCURACY, TITLE)] if tables else []
+
+
+def _accuracies(records: Iterable[Record]) -> pd.DataFrame:
     rows = [
         {"held_out": 0, **run, **result, "method": run["name"]}
         for run, result in ((r["run"], r["result"]) for r in of_kind(records, "images"))
     ]
     frame = pd.DataFrame(rows, columns=[*COLUMNS, *CODE]).astype(dict.fromkeys([COLUMNS[-1], *CODE], float))
-    groups = frame.sort_values(COLUMNS[:-1], ignore_index=True).groupby(COLUMNS[:2])
-    tables = tuple(_table(epochs, held_out, found) for (epochs, held_out), found in groups)
-    return [Section("biased-mnist", "Biased-MNIST", tables)] if tables else []
+    return frame.sort_values(COLUMNS[:-1], ignore_index=True)
+
+
+def accuracy_charts(records: list[Record]) -> Iterator[tuple[str, Any]]:
+    """Draw the accuracies of the longest fits, a row of dots per method and a column per rho."""
+    found = _accuracies(records)
+    found = found[(found.held_out == 0) & (found.epochs == found.epochs.max())]
+    near = found[found.accuracy > found.groupby("rho").accuracy.transform("max") - SHOWN]
+    if len(near):
+        wide = near.assign(row=near.method, **{f"at{i}": near.accuracy.where(near.rho == r) for i, r in _rhos(near)})
+        order = wide.groupby("method").accuracy.mean().sort_values(ascending=False, kind="stable").index
+        chart = dots(wide, order, {f"at{i}": f"rho {rho:g}" for i, rho in _rhos(near)})
+        yield ACCURACY, finish(chart, TITLE, *NOTES["images"]["figure"])
+
+
+def _rhos(found: pd.DataFrame) -> Iterable[tuple[int, float]]:
+    return enumerate(sorted(set(found.rho)))
 
 
 def _table(epochs: int, held_out: int, found: pd.DataFrame) -> Table:
     rows, width = [], len(HEAD) + len(BITS)
     for rho, part in found.groupby("rho"):
         rows += [("constant", f"{rho:g}", _percent(ONES), *[MISSING] * (width - 3))] if not held_out else []
-        rows += [_row(str(method), rho, own) for method, own in part.groupby("method")]
+        order = part.groupby("method").accuracy.mean().sort_values(ascending=False, kind="stable").index
+        rows += [_row(str(method), rho, part[part.method == method]) for method in order]
         missing = sorted(set(PUBLISHED["biased_mnist"]) - set(part.method)) if not held_out else []
         rows += [(name, f"{rho:g}", *[MISSING] * 2, *_published(name, rho), *[MISSING] * 3) for name in missing]
     rows = [row for row in rows if set(row[2:]) != {MISSING}]
