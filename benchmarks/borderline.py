@@ -70,8 +70,8 @@ def tables(found: list[dict[str, Any]]) -> list[str]:
         said = ", ".join(f"{verdict} {count}" for verdict, count in verdicts.most_common())
         n = len(own)
         predicted = np.mean([one["result"]["other"] for one in own])
-        found = 1 - sum(k * (k - 1) for k in verdicts.values()) / max(n * (n - 1), 1)
-        shares = [f"{predicted:.2f}", f"{found:.2f}"]
+        differ = 1 - sum(k * (k - 1) for k in verdicts.values()) / max(n * (n - 1), 1)
+        shares = [f"{predicted:.2f}", f"{differ:.2f}"]
         rows.append([name, f"{limit:g}", said, f"{sum(now)} of {n}", *shares, f"{settled} of {n}"])
     head = ["table", "limit", "verdicts", "borderline", "predicted", "found", "settled"]
     return [HEAD, "", *table_lines(head, rows)]
