@@ -1,8 +1,7 @@
-"""What benchmarks share: jobs for the lab's harness, timings, and limits that results are held against."""
+"""What benchmarks share: jobs for the lab's harness, tables, and limits that results are held against."""
 
 import argparse
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -88,22 +87,3 @@ def publish(folder: Path, lines: list[str], limits: dict[str, bool]) -> None:
     print(table)
     missed = [name for name, holds in limits.items() if not holds]
     sys.exit(f"not reached: {'; '.join(missed)}" if missed else 0)
-
-
-def seconds(run: Callable, *args) -> float:
-    """Return how long a call takes."""
-    start = time.perf_counter()
-    run(*args)
-    return time.perf_counter() - start
-
-
-def show(measured: list[dict]) -> list[str]:
-    """Print one line per measurement: name, value and limit; return the names of those beyond their limit."""
-    for one in measured:
-        limits = [f"at {word} {one[f'at_{word}']:g}" for word in ("least", "most") if f"at_{word}" in one]
-        print(f"{one['name']:<48} {one['value']:>8.2f} {one.get('unit', ''):<4} {', '.join(limits)}", flush=True)
-    return [
-        one["name"]
-        for one in measured
-        if not one.get("at_least", -float("inf")) <= one["value"] <= one.get("at_most", float("inf"))
-    ]

@@ -1,40 +1,55 @@
-"""Speed of training as ratios: a stack against one-at-a-time, one protected fit against a plain torch loop."""
+"""Speed of training: a stack against one at a time, one fit against a plain torch loop, every method's epoch."""
 
-import statistics
-import time
+import warnings
 from collections.abc import Callable
+from functools import partial
+from time import process_time
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from benchmarks.outcomes import seconds, show
-from fairbits.datasets import load_adult, load_compas
+import fairbits
+from benchmarks.ratios import Line, Size, in_turns, line, seconds
+from fairbits.datasets import biased_digits, load_adult, load_compas
 from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.estimators import BinaryBernoulliClassifier
+from fairbits.estimators import BinaryBernoulliClassifier, fit_stack
 from fairbits.information import neuronwise_penalty, weigh_groups
 from fairbits.nn import CodeNet
 from fairbits.training import Replica, Schedule, TrainingData, train
 
-EPOCHS = 6
+METHODS = (
+    "BinaryBernoulliClassifier",
+    "BinaryMIClassifier",
+    "AdversarialClassifier",
+    "HSICClassifier",
+    "ParityClassifier",
+    "VFAEClassifier",
+    "VIBClassifier",
+    "LFRClassifier",
+    "RUBiClassifier",
+    "LearnedMixinClassifier",
+    "ReBiasClassifier",
+    "EnDClassifier",
+)
+NOT_FOR_IMAGES = ("VFAEClassifier", "VIBClassifier", "LFRClassifier")  # they model every pixel
 
 
-def encoded(dataset) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return a dataset as tensors x, y, s."""
+def encoded(dataset, rows: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the first rows of a dataset as tensors x, y, s."""
     x = TableEncoder().fit_transform(dataset.X)
     s = GroupEncoder().fit(dataset.s).transform(dataset.s)
-    return torch.from_numpy(np.asarray(x)), torch.tensor(dataset.y.to_numpy()), torch.from_numpy(s)
+    return torch.from_numpy(np.asarray(x))[:rows], torch.tensor(dataset.y.to_numpy())[:rows], torch.from_numpy(s)[:rows]
 
 
-def eager_epochs(net: nn.Module, loss, data, batch_size: int, epochs: int, **adam) -> None:
-    """Train with a plain loop: shuffle, slice, loss, backward, Adam."""
+def eager_epoch(net: nn.Module, loss, data, batch_size: int, **adam) -> None:
+    """Train for an epoch by a plain loop: shuffle, slice, loss, backward, Adam."""
     optimiser = torch.optim.Adam(net.parameters(), 1e-3, **adam)
-    for _ in range(epochs):
-        for rows in torch.randperm(len(data[0])).split(batch_size):
-            optimiser.zero_grad()
-            loss(net, *(part[rows] for part in data)).backward()
-            optimiser.step()
+    for rows in torch.randperm(len(data[0])).split(batch_size):
+        optimiser.zero_grad()
+        loss(net, *(part[rows] for part in data)).backward()
+        optimiser.step()
 
 
 def penalised(net: CodeNet, x, y, s) -> torch.Tensor:
@@ -44,10 +59,10 @@ def penalised(net: CodeNet, x, y, s) -> torch.Tensor:
     return 0.1 * leak + 0.9 * cross_entropy(out.logits, y) / np.log(2)
 
 
-def epoch_pairs(estimators, data, batch_size: int, other: Callable[[], None]) -> list[tuple[float, float]]:
-    """Train estimators as one stack, with hardly any validation; return the seconds of each epoch and of the other."""
+def epoch_ratios(estimators, data, batch_size: int, epochs: int, other: Callable[[], None]) -> np.ndarray:
+    """Train estimators as one stack, hardly validated; return the other's seconds over those of each epoch."""
     x, y, s = data
-    first, pairs, start = estimators[0], [], 0.0
+    first, ratios, start = estimators[0], [], 0.0
     first.groups_, first.classes_ = [["a", "b"]], np.array([0, 1])
     rows = torch.arange(len(x))
     replicas = [
@@ -62,48 +77,61 @@ def epoch_pairs(estimators, data, batch_size: int, other: Callable[[], None]) ->
         for i, e in enumerate(estimators)
     ]
     table = TrainingData(x, y, s, torch.ones(len(x)), s[:, 0], s[:, 0])
-    first.batch_size, first.max_epochs, first.schedule = batch_size, EPOCHS, Schedule(min_steps=0)
+    first.batch_size, first.max_epochs, first.schedule = batch_size, epochs, Schedule(min_steps=0)
 
     def alternate(*_) -> None:
         nonlocal start
-        pairs.append((time.perf_counter() - start, seconds(other)))
-        start = time.perf_counter()
+        ours = process_time() - start
+        ratios.append(seconds(other) / ours)
+        start = process_time()
 
     train(replicas, table, first, on_epoch=alternate)
-    return pairs[1:]
+    return np.array(ratios[1:])  # the first warms up
 
 
-def stack_ratio(size: int) -> float:
-    """Models per second of a stack over those of the eager loop (COMPAS, batch 175, 3 layers of 20)."""
-    data = encoded(load_compas())
+def stacked(models: int, size: Size) -> Line:
+    """Compare a stack with the same loss one at a time (COMPAS, batch 175, 3 layers of 20)."""
+    data = encoded(load_compas(), size.rows)
     net = CodeNet(data[0].shape[1], (20, 20), 20, 2)
-    stack = [BinaryBernoulliClassifier(hidden_sizes=(20, 20), code_size=20) for _ in range(size)]
-    pairs = epoch_pairs(stack, data, 175, lambda: eager_epochs(net, penalised, data, 175, 1))
-    return statistics.median(size * one / stacked for stacked, one in pairs)
+    stack = [BinaryBernoulliClassifier(hidden_sizes=(20, 20), code_size=20) for _ in range(models)]
+    found = epoch_ratios(stack, data, 175, size.epochs, partial(eager_epoch, net, penalised, data, 175))
+    name = f"one of a stack of {models}, COMPAS, batch 175, 20-20-20 : one at a time, plain torch loop"
+    return line(name, models * found, **({"at_least": 10.0} if models == 64 else {}))
 
 
-def fit_ratio(**adam) -> float:
-    """Seconds of BinaryBernoulli's training steps over those of a plain MLP without penalty (Adult, batch 256)."""
-    data = encoded(load_adult())
+def alone(size: Size, **adam) -> Line:
+    """Compare BinaryBernoulli's training steps with those of a plain network without penalty."""
+    data = encoded(load_adult(), size.rows)
     mlp = nn.Sequential(nn.Linear(data[0].shape[1], 64), nn.ReLU(), nn.Linear(64, 8), nn.Sigmoid(), nn.Linear(8, 2))
-
-    def plain() -> None:
-        eager_epochs(mlp, lambda net, x, y, s: cross_entropy(net(x), y), data, 256, 1, **adam)
-
-    pairs = epoch_pairs([BinaryBernoulliClassifier()], data, 256, plain)
-    return statistics.median(ours / theirs for ours, theirs in pairs)
+    plain = partial(eager_epoch, mlp, lambda net, x, y, s: cross_entropy(net(x), y), data, 256, **adam)
+    found = epoch_ratios([BinaryBernoulliClassifier()], data, 256, size.epochs, plain)
+    name = f"steps of one BinaryBernoulli, Adult, batch 256 : plain torch loop, no penalty{', fused Adam' * bool(adam)}"
+    return line(name, found, **({} if adam else {"at_least": round(1 / 1.3, 2)}))
 
 
-def run() -> list[dict]:
-    """Return the ratios with their limits."""
-    torch.set_num_threads(1)
-    return [
-        {"name": "models/s, stack of 16 : one at a time", "value": stack_ratio(16), "at_least": 5.0},
-        {"name": "models/s, stack of 64 : one at a time", "value": stack_ratio(64), "at_least": 9.0},
-        {"name": "step of one fit : plain torch loop", "value": fit_ratio(), "at_most": 1.3},
-        {"name": "step of one fit : plain loop, fused Adam", "value": fit_ratio(fused=True)},
+def methods(kind: str, data, names, size: Size) -> list[Line]:
+    """Compare a short fit of every method with that of the plain network."""
+
+    def fit(name: str) -> None:
+        schedule = Schedule(min_steps=0, patience=size.epochs)
+        model = getattr(fairbits, name)(max_epochs=size.epochs // 2, schedule=schedule, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit_stack([model], *data[:2], sensitive_features=data[2])
+
+    took = in_turns({name: partial(fit, name) for name in ("VanillaClassifier", *names)}, size.repeats // 2 + 1)
+    about = f"{size.epochs // 2} epochs, {kind} : plain network in the same loop"
+    return [line(f"{name}, {about}", took["VanillaClassifier"] / took[name]) for name in names]
+
+
+def run(size: Size) -> list[Line]:
+    """Return the ratios with their targets."""
+    adult, digits = encoded(load_adult(), size.rows), biased_digits(0.9, "train")
+    tables = {"Adult": [part.numpy() for part in adult], "digits": [digits.X, digits.y, digits.s]}
+    by_method = [
+        methods(kind, [part[: size.rows] for part in data], names, size)
+        for (kind, data), names in zip(
+            tables.items(), (METHODS, [m for m in METHODS if m not in NOT_FOR_IMAGES]), strict=True
+        )
     ]
-
-
-if __name__ == "__main__":
-    show(run())
+    return [stacked(16, size), stacked(64, size), alone(size), alone(size, fused=True), *by_method[0], *by_method[1]]

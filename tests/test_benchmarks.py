@@ -8,11 +8,14 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from battery import few_trees, problem, train_briefly
+import torch
+from battery import few_trees, train_briefly
 
 import benchmarks
+from benchmarks import growth, information, ratios
 from benchmarks.outcomes import Job, outcomes, quietly
 from fairbits.datasets import load_adult, load_bank, load_compas
+from fairbits.information import joint_information
 
 NAMES = [module.name for module in pkgutil.iter_modules(benchmarks.__path__) if module.name != "__main__"]
 PUBLISHED = ["borderline", "codes", "coverage", "panel", "plans"]  # tests/lab/test_harness.py has the others
@@ -57,15 +60,13 @@ def every_case(module):
     return [module.work(Job(case=case, draws=1 if case in module.CASES else 20)) for case in cases]
 
 
-SMALLEST = {
+SMALLEST = {part: lambda m: m.run(ratios.QUICK) for part in ("fits", "growth", "information", "metrics", "training")}
+SMALLEST |= {
     "borderline": lambda m: m.run(first(m, table="Adult, 1,000 rows")),
     "code_time": lambda m: m.run(Job(rows=400)),
     "codes": lambda m: m.path(first(m, dataset="compas", method="binary-mi")),
     "codes, exact": lambda m: m.path(first(m, dataset="compas", method="exact")),
     "coverage": every_case,
-    "memory": lambda m: m.run(),
-    "methods": lambda m: m.seconds_per_epoch("BinaryMIClassifier", *problem(200)),
-    "metrics": lambda m: m.run(2000, 1),
     "panel": lambda m: m.work(Job(part=0, runs=1, limit=0.4)),
     "plans": lambda m: m.run(first(m, table="Adult, 600 rows, sex")),
     "proof": lambda m: m.run(first(m, job="receivers", dataset="compas")),
@@ -87,14 +88,14 @@ SMALLEST = {
     "sums": lambda m: m.run(Job(rows=1000, bits=8, block=600)),
     "tasks": lambda m: m.work(first(m, job="tasks", task="equalised odds: Adult, S = sex, within labels")),
     "tasks, small": lambda m: m.work(first(m, job="small", dataset="compas")),
-    "training": lambda m: m.run(),
 }
 
 
 QUICK = (
     "coverage",
-    "memory",
-    "methods",
+    "fits",
+    "growth",
+    "information",
     "metrics",
     "proof, slack",
     "results",
@@ -102,6 +103,7 @@ QUICK = (
     "sketch",
     "sums",
     "tasks, small",
+    "training",
 )
 
 
@@ -126,3 +128,38 @@ def test_the_smallest_job_runs(case, monkeypatch):
     train_briefly(monkeypatch, 5)
     with few_trees():
         assert quietly(lambda _: SMALLEST[case](module), None)
+
+
+def test_runs_take_turns_and_the_first_round_warms_up(monkeypatch):
+    clock, calls = iter(np.cumsum([0, 9, 0, 9, 0, 4, 0, 2, 0, 6, 0, 1])), []
+    monkeypatch.setattr(ratios.time, "process_time", lambda: next(clock))
+    took = ratios.in_turns({name: partial(calls.append, name) for name in "ab"}, 2)
+    assert calls == list("ab" * 3)
+    assert [took["a"].tolist(), took["b"].tolist()] == [[4, 6], [2, 1]]
+    found = ratios.line("a : b", took["a"] / took["b"])
+    assert found == {"name": "a : b", "value": 4, "low": 3, "high": 5}
+
+
+def test_lines_beyond_their_target_and_lines_that_changed_are_named():
+    lines = [ratios.line("slow", [0.9], at_least=1), ratios.line("fast", [1.05], at_least=1, at_most=2)]
+    lines += [ratios.line("steep", [1.2], at_most=1.1), {"name": "absent", "missing": "not installed"}]
+    before = [ratios.line("slow", [1.01]), ratios.line("fast", [1.0]), ratios.line("absent", [1.0])]
+    assert ratios.missed(lines) == ["slow", "steep"]
+    assert ratios.changed(lines, before) == ["slow: 1.01 before, 0.9 now (-11 %)"]
+    assert ratios.table(lines)[2:] == [
+        "| slow | 0.9 | 0.9 to 0.9 | at least 1 |",
+        "| fast | 1.05 | 1.05 to 1.05 | at least 1, at most 2 |",
+        "| steep | 1.2 | 1.2 to 1.2 | at most 1.1 |",
+        "| absent | not installed |  |  |",
+    ]
+
+
+def test_a_power_law_has_its_exponent():
+    found = growth.exponent("law", [1, 10, 1000], [[3 * n**1.5 for n in (1, 10, 1000)], [1, 1, 1]])
+    assert (found["low"], found["value"], found["high"]) == pytest.approx((0.375, 0.75, 1.125))
+
+
+def test_what_the_exact_information_is_measured_against():
+    """Brute force gives the same number."""
+    theta, groups = torch.rand(50, 6), torch.arange(50) % 2
+    assert information.brute_force(theta, groups).item() == pytest.approx(joint_information(theta, groups).item(), 1e-4)

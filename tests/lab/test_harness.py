@@ -7,7 +7,7 @@ import pytest
 from brief_work import Number, die, double, refuse
 
 from benchmarks import proof, results, rivals, scale
-from benchmarks.outcomes import Job, outcomes, show
+from benchmarks.outcomes import Job, outcomes
 from fairbits.lab.harness import Folder, finish
 
 
@@ -63,17 +63,3 @@ def test_the_proofs_table_is_that_of_its_records():
     records += [done[job.hash] for job in proof.later_jobs(records)]
     assert (proof.FOLDER / "table.md").read_text() == "\n".join(proof.tables(records)) + "\n"
     assert all(proof.limits(records).values())
-
-
-def test_numbers_beyond_their_limits_are_named(capsys):
-    measured = [
-        {"name": name, "value": 2.0, **limit}
-        for name, limit in [
-            ("free", {}),
-            ("large", {"at_most": 1.0}),
-            ("small", {"at_least": 3.0}),
-            ("fine", {"at_least": 1.0, "at_most": 2.0}),
-        ]
-    ]
-    assert show(measured) == ["large", "small"]
-    assert "at least 1, at most 2" in capsys.readouterr().out
