@@ -130,5 +130,23 @@ def test_the_distance_by_depth_is_that_of_the_best_strength_at_each():
     assert section.tables[1].head == ("method", "seeds", "1 hidden layer", "2 hidden layers")
 
 
+def test_ours_are_compared_at_every_depth_on_the_same_folds():
+    def better(value, fold, depth):
+        return scores(0.7 + 0.02 * fold + 0.01 * depth * (1 + fold), 0.2)
+
+    def worse(value, fold, depth):
+        return scores(0.7 + 0.02 * fold, 0.2 + 0.1 * (value != 0.5))
+
+    records = [strengths("BinaryMI", lambda v, f, d=d: better(v, f, d), depth=d) for d in (1, 2)]
+    records += [strengths("AdvCls", lambda v, f, d=d: worse(v, f, d), depth=d) for d in (1, 2)]
+    (section,) = complexity(records)
+    pairs = {row[0]: row[1:] for row in section.tables[2].rows}
+    margin = stats.t.ppf(0.975, 1) * stats.sem([0.02, 0.04])
+    assert pairs["BinaryMI, 1 hidden layer"][:2] == ("AdvCls", "2")
+    assert pairs["BinaryMI, 2 hidden layers"][2] == f"-0.030 ± {margin:.3f}"
+    (alone,) = complexity(records[:2])
+    assert len(alone.tables) == 2
+
+
 def test_runs_with_common_seeds_have_tables_of_their_own():
     assert strength_scores([strengths("BinaryMI", noisy, common=True)]).empty

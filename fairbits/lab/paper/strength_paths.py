@@ -126,7 +126,8 @@ def _section(name: str, scores: pd.DataFrame, analysis: str, with_paper: bool) -
                 rows.append((*facts, *(c.text(signed=True) for c in correlations(own, prefix)), *paper))
     title = f"{dataset}: correlation of the strength with fairness and accuracy"
     table = Table(name, title, (*HEAD, *PAPER) if with_paper else HEAD, tuple(rows), _notes(scores))
-    tables = (table, _depths_table(name, scores)) if scores.depth.nunique() > 1 else (table,)
+    deeper = (_depths_table(name, scores), _depth_differences(name, scores)) if scores.depth.nunique() > 1 else ()
+    tables = (table, *(found for found in deeper if found.rows))
     return Section(name, f"{dataset}: {analysis}", tables)
 
 
@@ -142,13 +143,33 @@ def _depths_table(name: str, scores: pd.DataFrame) -> Table:
     return Table(f"{name}-distance", title, head, tuple(rows), (NOTES["strengths"]["depths"],))
 
 
+def _depth_differences(name: str, scores: pd.DataFrame) -> Table:
+    """Compare ours with every other method at every depth, each at the strength that comes closest there."""
+    scores, found = frames.with_one_draw(scores), []
+    for depth, there in scores.groupby("depth"):
+        nearest = {str(method): _nearest_folds(own)[1] for method, own in there.groupby("method")}
+        ours = [method for method in nearest if method.removesuffix(frames.ONE_DRAW) in frames.OURS]
+        layers = f", {depth} hidden layer{'s' * (depth > 1)}"
+        for one in ours:
+            others = [method for method in nearest if method.removesuffix(frames.ONE_DRAW) not in frames.OURS]
+            found += [(one + layers, other, estimate(nearest[one] - nearest[other])) for other in others]
+    title = f"{scores.dataset.iloc[0]}: paired differences of the least L1 distance, by depth"
+    return frames.differences_table(f"{name}-paired", title, NOTES["strengths"]["depths_paired"], found)
+
+
 def _nearest(scores: pd.DataFrame) -> str:
     """Return the least mean distance over strengths, with its interval over folds and the strength."""
     if scores.empty:
         return frames.MISSING
-    folds = scores.groupby(["value", "split"]).distance.mean()  # over seeds
+    value, folds = _nearest_folds(scores)
+    return f"{estimate(folds).text()} at {value:g}"
+
+
+def _nearest_folds(scores: pd.DataFrame) -> tuple[float, pd.Series]:
+    """Return the strength whose mean distance is the least, and its distances by test rows, means over seeds."""
+    folds = scores.groupby(["value", "split"]).distance.mean()
     value = folds.groupby("value").mean().idxmin()
-    return f"{estimate(folds[value]).text()} at {value:g}"
+    return value, folds[value]
 
 
 def _notes(scores: pd.DataFrame) -> tuple[str, ...]:
