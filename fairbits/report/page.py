@@ -124,7 +124,11 @@ def render(title: str, sections: list[Section], origin: str, *, sortable: bool =
     allowed = " ".join([*(f"'sha256-{digest}'" for digest in digests), *["'unsafe-eval'"] * charts]) or "'none'"
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    safe: dict[str, Any] = {"css": Markup(own["style.css"]), "scripts": list(map(Markup, scripts)), "allowed": Markup(allowed)}
+    safe: dict[str, Any] = {
+        "css": Markup(own["style.css"]),
+        "scripts": list(map(Markup, scripts)),
+        "allowed": Markup(allowed),
+    }
     safe["charts"] = charts
     template = environment.from_string(own["template.html.j2"])
     return template.render(title=title, sections=sections, origin=origin, **safe)
