@@ -44,7 +44,7 @@ class RefusedError(Exception):
 
 
 class Asked(NamedTuple):
-    """Rows of a request, and the promise of their answers."""
+    """Rows of a request, and where their answers will be."""
 
     rows: Rows
     answers: asyncio.Future[Answers]
