@@ -22,6 +22,7 @@ from fairbits.encoding.columns import as_frame
 from fairbits.errors import InputError
 from fairbits.estimators import inputs
 from fairbits.estimators.fitting import number_cells
+from fairbits.estimators.leaf_tables import tree_probabilities
 from fairbits.settings import check_settings, setting
 
 BOOSTED_ROWS = 1_500  # with fewer, boosted trees add more noise than they see
@@ -76,13 +77,21 @@ class Learner(NamedTuple):
                 problem = f"The FrozenEstimator knows the class {unknown[0]!r}, which y does not have."
                 raise InputError(problem, remedy="Pass the labels that it was fitted to.")
             known = np.searchsorted(classes, known)
-        parts = [_ratios(of_label, rows, known, len(classes))]
+        parts = [self._ratios(of_label, rows, known, len(classes))]
         n = len(parts[0])
         for model, names in zip(of_groups, groups, strict=False):
             given = [beside(rows, np.tile(label[1:], (n, 1)), "label") for label in np.eye(len(classes))]
-            each = [_ratios(model, informed, model.classes_, len(names)) for informed in given]
+            each = [self._ratios(model, informed, model.classes_, len(names)) for informed in given]
             parts.append(np.stack(each, -1).reshape(n, -1))  # by group, then by label
         return np.hstack(parts)
+
+    def _ratios(self, model: Any, rows: Any, known: np.ndarray, n: int) -> np.ndarray:
+        """Return log p - log p of the first of n classes, of which the model knows some.  (rows, n - 1)"""
+        found = tree_probabilities(model, rows) if self.sees == "levels" else model.predict_proba(rows)
+        probabilities = np.zeros((len(found), n))
+        probabilities[:, known] = found
+        logs = np.log(np.maximum(probabilities, SMALLEST))
+        return logs[:, 1:] - logs[:, :1]
 
 
 @cache
@@ -99,15 +108,6 @@ def beside(rows: Any, columns: np.ndarray, name: str) -> Any:
         new = [nw.new_series(f"{name} {i}", column, backend=space) for i, column in enumerate(columns.T)]
         return frame.with_columns(*new).to_native()
     return np.column_stack([rows, columns])
-
-
-def _ratios(model: Any, rows: Any, known: np.ndarray, n: int) -> np.ndarray:
-    """Return log p - log p of the first of n classes, of which the model knows some.  (rows, n - 1)"""
-    found = model.predict_proba(rows)
-    probabilities = np.zeros((len(found), n))
-    probabilities[:, known] = found
-    logs = np.log(np.maximum(probabilities, SMALLEST))
-    return logs[:, 1:] - logs[:, :1]
 
 
 @dataclass(eq=False, repr=False)

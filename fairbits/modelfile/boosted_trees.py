@@ -111,6 +111,8 @@ def _check(trees: Trees, n_scores: int, categorical: np.ndarray) -> None:
     split = nodes["is_leaf"] == 0
     onward = all((~split | ((place < nodes[side]) & (nodes[side] <= last))).all() for side in ("left", "right"))
     need(onward, "a branch of a tree leads nowhere, or back")
+    reached = np.concatenate([(nodes[side] + np.repeat(trees.roots, sizes))[split] for side in ("left", "right")])
+    need(len(np.unique(reached)) == len(reached), "two branches of a tree lead to the same place")
     column, by_set = nodes["feature_idx"], nodes["is_categorical"] != 0
     need(bool(((column >= 0) & (column < len(categorical))).all()), "a tree asks for a column that there is not")
     inside = categorical[column[by_set]].all() and by_set.sum() == len(trees.sets)

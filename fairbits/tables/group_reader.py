@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbits.encoding.columns import absent, as_numbers, label
+from fairbits.encoding.columns import absent, as_codes, as_numbers, label
 from fairbits.errors import InputError
 from fairbits.tables.fitted_model import FittedModel, as_fitted
 from fairbits.tables.protected_groups import UNKNOWN, as_groups, pool
@@ -44,8 +44,8 @@ class GroupReader:
                 numbers = as_fitted(column, "sensitive", self.table, rows_before=self.rows)
                 column = pd.Series(as_numbers(numbers), name=name)
             if level.edges is None:
-                groups = as_groups(column.to_frame(), self._cuts, closed=self._closed)[name].astype(object)
-                column = groups.map(label, na_action="ignore").fillna(UNKNOWN)
+                codes, groups = as_codes(as_groups(column.to_frame(), self._cuts, closed=self._closed)[name])
+                column = pd.Series(np.array([*map(label, groups), UNKNOWN], dtype=object)[codes], column.index)
             s[name] = column
         s = pool(s, self._pooled)
         for level in self.encoder.levels_:

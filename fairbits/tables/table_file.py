@@ -66,8 +66,7 @@ class Table(ABC):
         frame = self.raw(self.names if columns is None else list(columns))
         if not len(frame):
             raise InputError(f"{self.path} has column names but no rows.")
-        dates, doubts = parse_dates(frame)
-        return ReadTable(frame, [*self.notes, *[f"Read as dates: {', '.join(dates)}."] * bool(dates), *doubts])
+        return parsed(frame, self.notes)
 
     def pieces(self, columns: Names, *, texts: Names = (), verbatim: Names = ()) -> Iterator[pd.DataFrame]:
         """Yield some columns, `PIECE_ROWS` rows at a time, so that a table need not fit into memory.
@@ -232,19 +231,28 @@ def missing_table(path: str | Path, known: Names) -> str:
     return "" if Path(path).exists() or any(sign in str(path) for sign in WILD) else did_you_mean(str(path), known)
 
 
-def parse_dates(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Turn texts that are dates into dates, and huge whole numbers into floats; return names of dates, and doubts."""
-    dates, doubts = [], []
+def parse_dates(frame: pd.DataFrame) -> list[str]:
+    """Turn texts that are dates into dates, and huge whole numbers into floats; return the names of the dates."""
+    dates = []
     for name, column in list(frame.items()):
-        texts = column.dropna().astype(str) if is_object_dtype(column) or is_string_dtype(column) else column[:0]
+        texts = _texts(column)
         if column.dtype == object and infer_dtype(column, skipna=True) == "integer":
             frame[name] = column.astype(np.float64)  # pandas keeps whole numbers beyond 64 bits as objects
         elif len(texts) and _share(texts, DATE) >= DATE_SHARE and as_dates(texts).notna().mean() >= DATE_SHARE:
             frame[name] = as_dates(column)
             dates.append(str(name))
-        elif len(texts):
-            doubts += _doubts(texts)
-    return dates, doubts
+    return dates
+
+
+def parsed(frame: pd.DataFrame, notes: list[str]) -> ReadTable:
+    """Return a frame with its dates parsed, and more notes; without a value, as model cards repeat them."""
+    dates = parse_dates(frame)
+    doubts = [note for _, column in frame.items() if len(texts := _texts(column)) for note in _doubts(texts)]
+    return ReadTable(frame, [*notes, *[f"Read as dates: {', '.join(dates)}."] * bool(dates), *doubts])
+
+
+def _texts(column: pd.Series) -> pd.Series:
+    return column.dropna().astype(str) if is_object_dtype(column) or is_string_dtype(column) else column[:0]
 
 
 def _parquet_file(path: Path) -> Any:
@@ -298,7 +306,7 @@ def _share(texts: pd.Series, pattern: str) -> float:
 
 
 def _doubts(texts: pd.Series) -> list[str]:
-    """Return a note if texts look like dates or numbers; without a value, as model cards repeat it."""
+    """Return a note if texts look like dates or numbers."""
     if _share(texts, OTHER_DATE) >= DATE_SHARE:
         return [f"{texts.name} is read as text. If it is a date, write it as 2026-01-31."]
     bare = texts.head(1000).str.replace(AROUND_NUMBERS, "", regex=True)

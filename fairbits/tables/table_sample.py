@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairbits.encoding.columns import label as text_of
-from fairbits.tables.table_file import ReadTable, Table, parse_dates
+from fairbits.tables.table_file import ReadTable, Table, parsed
 
 FEWEST_SAMPLED = 2_000  # rows of every group with a label, if there are as many
 MOST_STRATA = 50  # values of a column whose values are sampled each on its own
@@ -61,12 +61,9 @@ def sample_table(table: Table, label: str, sensitive: Sequence[str], most: int, 
         rate[labelled] = [rates[name] for name in strata.of(piece[labelled])]
         found.append(piece[uniform < rate])
         parts.append(part[uniform < rate])
-    frame = pd.concat(found, ignore_index=True)
-    dates, doubts = parse_dates(frame)
-    notes = [*table.notes, *[f"Read as dates: {', '.join(dates)}."] * bool(dates), *doubts]
     number = np.concatenate(parts)
     places = tuple(np.flatnonzero(number == part) for part in (TRAIN, CALIBRATION, TEST))
-    return TableSample(ReadTable(frame, notes), places, rows)  # type: ignore[arg-type]
+    return TableSample(parsed(pd.concat(found, ignore_index=True), table.notes), places, rows)  # type: ignore[arg-type]
 
 
 class _Strata:

@@ -260,6 +260,7 @@ def last_inner(nodes):
         ("right", lambda nodes: last_inner(nodes), "leads nowhere, or back"),
         ("right", lambda nodes: len(nodes), "leads nowhere, or back"),
         ("left", 2**32 - 1, "leads nowhere, or back"),
+        ("left", lambda nodes: nodes["right"][last_inner(nodes)], "lead to the same place"),
         ("feature_idx", 7_000, "a column that there is not"),
         ("feature_idx", -1, "a column that there is not"),
     ],
