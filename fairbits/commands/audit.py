@@ -13,7 +13,10 @@ from fairbits.storage import file_errors, replace_file
 
 def audit(
     file: Annotated[
-        Path, Argument(metavar="FILE", help="CSV or Parquet file with scores, decisions, features or codes.")
+        Path,
+        Argument(
+            metavar="FILE", help="CSV or Parquet file, or a folder of them, with scores, decisions, features or codes."
+        ),
     ],
     sensitive: terminal.Sensitive = None,
     label: Annotated[str | None, Option(help="Label column, which is not audited; a model is scored on it.")] = None,

@@ -13,9 +13,10 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairbits.encoding.columns import label as text_of
-from fairbits.tables.table_file import ReadTable, Table, parsed
+from fairbits.tables.table_file import Names, Pair, ReadTable, Table, TablePart, parsed
 
 FEWEST_SAMPLED = 2_000  # rows of every group with a label, if there are as many
+SAMPLED = f"of groups with few rows all, or about {FEWEST_SAMPLED:,}"
 MOST_STRATA = 50  # values of a column whose values are sampled each on its own
 TRAIN, CALIBRATION, TEST = range(3)
 
@@ -46,12 +47,11 @@ class TableSample(NamedTuple):
 
 def sample_table(table: Table, label: str, sensitive: Sequence[str], most: int, draws: Draws) -> TableSample | None:
     """Draw about `most` rows, more of rare groups and labels; None if the table has no more rows than that."""
-    strata, sizes = _Strata([label, *sensitive]), Counter[str]()
-    for _, columns in table.pairs([], [label, *sensitive], dates=False):
-        sizes.update(strata.of(columns[columns[label].notna()]).tolist())
+    strata = _Strata([label, *sensitive])
+    sizes = strata.count(columns[columns[label].notna()] for _, columns in table.pairs([], strata.columns, dates=False))
     if (rows := sizes.total()) <= most:
         return None
-    rates = {name: max(most / rows, FEWEST_SAMPLED / size) for name, size in sizes.items()}
+    rates = _rates(sizes, most)
     found, parts, first = [], [], 0
     for _, piece in table.pairs([], table.names, dates=False):
         part, uniform = draws.of(first, len(piece))
@@ -66,17 +66,75 @@ def sample_table(table: Table, label: str, sensitive: Sequence[str], most: int, 
     return TableSample(parsed(pd.concat(found, ignore_index=True), table.notes), places, rows)  # type: ignore[arg-type]
 
 
+class SampledTable(Table):
+    """Rows of a table, drawn at random and more of rare groups, to read as if there were no others."""
+
+    def __init__(self, table: Table, chosen: np.ndarray):
+        self._table, self._chosen, self.rows = table, chosen, int(chosen.sum())
+        self.path, self.reading, self.names = table.path, table.reading, table.names
+        self.notes = [*table.notes, f"Of {len(chosen):,} rows, {self.rows:,} drawn at random are used: {SAMPLED}."]
+
+    def raw(self, columns: list[str]) -> pd.DataFrame:
+        return pd.concat([more for _, more in self.pairs([], columns, dates=False)], ignore_index=True)
+
+    def pairs(self, columns: Names, beside: Names = (), **kinds: Any) -> Iterator[Pair]:
+        first = 0
+        for read, more in self._table.pairs(columns, beside, **kinds):
+            mine = self._chosen[first : (first := first + len(more))]
+            yield read[mine].reset_index(drop=True), more[mine].reset_index(drop=True)
+
+    def parts(self) -> list[TablePart]:
+        raise NotImplementedError("a sample is read by one process")
+
+    def most_rows(self) -> int:
+        return self.rows
+
+    def state(self) -> list[list[Any]]:
+        return self._table.state()
+
+    def check_unchanged(self) -> None:
+        self._table.check_unchanged()
+
+
+def sampled(table: Table, columns: Sequence[str], most: int) -> Table:
+    """Return the table, or about `most` of its rows, more of rare combinations of columns; it takes a byte per row."""
+    if table.most_rows() <= most:
+        return table
+    strata, chosen, first = _Strata(columns), [], 0
+    sizes = strata.count(piece for _, piece in table.pairs([], columns, dates=False))
+    if sizes.total() <= most:
+        return table
+    rates = _rates(sizes, most)
+    for _, piece in table.pairs([], columns, dates=False):
+        _, uniform = Draws(0, (0.0, 0.0)).of(first, len(piece))
+        first += len(piece)
+        chosen.append(uniform < [rates[name] for name in strata.of(piece)])
+    return SampledTable(table, np.concatenate(chosen))
+
+
+def _rates(sizes: Counter[str], most: int) -> dict[str, float]:
+    """Return the chance of a row of each stratum, such that about `most` rows are drawn."""
+    return {name: max(most / sizes.total(), FEWEST_SAMPLED / size) for name, size in sizes.items()}
+
+
 class _Strata:
     """Names what is sampled on its own: combinations of the values of columns that have few."""
 
-    def __init__(self, columns: list[str]):
-        self._columns = columns
+    def __init__(self, columns: Sequence[str]):
+        self.columns = list(columns)
         self._few: list[str] | None = None  # decided by the first rows
+
+    def count(self, pieces: Iterator[pd.DataFrame]) -> Counter[str]:
+        """Return the rows of each stratum."""
+        sizes = Counter[str]()
+        for piece in pieces:
+            sizes.update(self.of(piece).tolist())
+        return sizes
 
     def of(self, rows: pd.DataFrame) -> np.ndarray:
         """Return the name of each row's stratum.  (n,)"""
         if self._few is None:
-            self._few = [name for name in self._columns if rows[name].nunique(dropna=False) <= MOST_STRATA]
+            self._few = [name for name in self.columns if rows[name].nunique(dropna=False) <= MOST_STRATA]
         codes, names = np.zeros(len(rows), dtype=np.int64), np.array([""], dtype=object)
         for name in self._few:
             numbers, values = pd.factorize(rows[name].astype(object), use_na_sentinel=False)

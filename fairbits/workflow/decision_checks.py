@@ -21,9 +21,11 @@ from fairbits.report.wording import rate_lines
 from fairbits.tables.column_checks import IDENTIFIES, repeated_identifiers, without_identifiers
 from fairbits.tables.protected_groups import group_sizes, numbers_or_days, protected, sensitive_groups
 from fairbits.tables.table_file import Table
+from fairbits.tables.table_sample import sampled
 from fairbits.workflow.option_words import WORDS, worded
 
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
+AUDITED_ROWS = 500_000  # of a larger table, a sample is audited
 
 
 @dataclass(frozen=True)
@@ -256,6 +258,7 @@ def audit_table(
     taken = [name for name in table.names if name not in out and any(name in found for found in chosen.values())]
     if not taken:
         raise InputError("Nothing is left to audit: every column is sensitive, the label or dropped.")
+    table = sampled(table, [*sensitive, *([] if label is None else [label])], AUDITED_ROWS)
     read = table.read([*taken, *sensitive, *([] if label is None else [label])])
     s, known, _, notes = sensitive_groups(read.frame[list(sensitive)], FEWEST_OF_A_GROUP)
     Z = read.frame.loc[known, taken].reset_index(drop=True)

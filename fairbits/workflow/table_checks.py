@@ -18,7 +18,8 @@ from fairbits.estimators import CertifiedClassifier
 from fairbits.estimators.promises import released_class
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader
 from fairbits.tables.table_file import Table
-from fairbits.workflow.decision_checks import audit_in_words, class_rates, people_notes, people_of
+from fairbits.tables.table_sample import sampled
+from fairbits.workflow.decision_checks import AUDITED_ROWS, audit_in_words, class_rates, people_notes, people_of
 from fairbits.workflow.option_words import WORDS, worded
 from fairbits.workflow.recertified import (
     NOT_FRESH,
@@ -166,6 +167,9 @@ def audit_model(
 
     Returns also notes and, with labels, the rates of its classes by group. Rows of its fit are not audited.
     """
+    named = [*model.groups.columns_, *([] if label is None else [label])]
+    table.check_columns(named)
+    table = sampled(table, named, AUDITED_ROWS)
     new = new_rows(model, table, person)
     if new.fitted:
         return [], [*new.notes, WORDS["audits"]["not_fresh"]], None

@@ -113,3 +113,29 @@ def test_missing_values_tell_and_are_audited(place, fairbits):
     assert "odd is missing or infinite in 86 rows" in ended.out
     record = json.loads(fairbits("audit", "t.csv", "--sensitive", "sex", "--columns", "wage", "--json").out)
     assert record["audits"][0]["adversaries"][0]["reached"] > 0.85
+
+
+def test_a_large_table_is_audited_by_a_sample_that_has_the_rare_groups(hard, place, fairbits, monkeypatch):
+    """The sample is about as large as was asked, and attacks find in it what they find in all rows."""
+    table = population(6_000, 3, told=2.0)
+    table["race"] = np.where(np.arange(6_000) % 100 == 0, "rare", "common")
+    table[:3_000].to_parquet("t.parquet")
+    (place / "parts").mkdir()
+    for part in range(3):
+        table[part * 2_000 : (part + 1) * 2_000].to_parquet(f"parts/{part}.parquet")
+    asked = ["--sensitive", "sex,race", "--columns", "grade,height", "--json"]
+    whole = json.loads(fairbits("audit", "t.parquet", *asked).out)
+    monkeypatch.setattr("fairbits.workflow.decision_checks.AUDITED_ROWS", 3_000)
+    assert json.loads(fairbits("audit", "t.parquet", *asked).out) == whole  # a table that fits is read whole
+    monkeypatch.setattr("fairbits.tables.table_sample.FEWEST_SAMPLED", 50)
+    found = json.loads(fairbits("audit", "parts", *asked).out)
+    rows = found["audits"][0]["rows"]
+    assert 2_800 < rows < 3_200
+    assert f"Of 6,000 rows, {rows:,} drawn at random are used: of groups with few rows" in " ".join(found["notes"])
+    assert found["audits"][1]["leakage"][0]["rows"]["rare"] == 60  # each row of a group with few
+    both = [one["audits"][0]["adversaries"][0]["reached"] for one in (whole, found)]
+    assert both == pytest.approx([both[0]] * 2, abs=0.05)
+    monkeypatch.setattr("fairbits.workflow.table_checks.AUDITED_ROWS", 3_000)
+    model = json.loads(fairbits("audit", "parts", "--model", hard / "m", "--label", "paid", "--json").out)
+    assert 2_800 < model["audits"][0]["rows"] < 3_200
+    assert "Of 6,000 rows," in " ".join(model["notes"])
