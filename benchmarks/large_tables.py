@@ -72,6 +72,8 @@ def _table(records: list[dict[str, Any]]) -> list[str]:
         f"`python -m benchmarks.large_tables`: {PARTS} Parquet files of 20 columns; one process of one thread at a "
         "time. `fit` learns from about 500,000 rows, and certifies on all rows set apart.",
         "",
+        "Seconds are of the processor, start-up included: other work on the machine does not count.",
+        "",
         "| rows | fit, s | us per row | MB | certify, s | us per row | MB | transform, s | us per row | MB |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -79,9 +81,8 @@ def _table(records: list[dict[str, Any]]) -> list[str]:
         cells = []
         for command in ("fit", "certify", "transform"):
             used = record["result"][command]
-            cells.append(
-                f"{used['seconds']:.0f} | {used['seconds'] / record['rows'] * 1e6:.1f} | {used['megabytes']:.0f}"
-            )
+            spent = used["cpu_seconds"]
+            cells.append(f"{spent:.0f} | {spent / record['rows'] * 1e6:.1f} | {used['megabytes']:.0f}")
         lines.append(f"| {record['rows']:,} | {' | '.join(cells)} |")
     return lines
 
@@ -91,7 +92,7 @@ def _limits(records: list[dict[str, Any]]) -> dict[str, bool]:
     limits = {}
     for command in ("fit", "certify", "transform"):
         limits[f"{command} within {MOST_MEGABYTES} MB"] = large["result"][command]["megabytes"] <= MOST_MEGABYTES
-        per_row = [record["result"][command]["seconds"] / record["rows"] for record in (small, large)]
+        per_row = [record["result"][command]["cpu_seconds"] / record["rows"] for record in (small, large)]
         limits[f"{command} in linear time"] = per_row[1] <= MOST_GROWTH * per_row[0]
     return limits
 
