@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fairbits.certificate import Certificate, SmallGroupWarning, TrainingRowsWarning, certify
-from fairbits.certificate.deviations import HOEFFDING
+from fairbits.certificate.deviations import HOEFFDING, normal_deviation
 from fairbits.certificate.released_code import encode_rows, has_code, last_step, need_certified_code
 from fairbits.encoding import GroupEncoder, SeenRows, row_hashes, take_rows
 from fairbits.encoding.recognition import person_numbers, split_people
@@ -25,6 +25,7 @@ from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import MISTAKE
 from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack, fit_steps
+from fairbits.estimators.inputs import said_elsewhere
 from fairbits.estimators.linear_code import LinearCodeClassifier
 from fairbits.estimators.promises import (
     Calibration,
@@ -44,6 +45,7 @@ GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0)  # of the limit to prove
 BEYOND = (1.25, 1.5, 2.0, 3.0)  # times the limit: a class differs less between the groups than its code does
 FEW, TIGHT = 4, 4  # words of further linear codes, and for how many of the tightest limits: every word costs proof
+FEWEST, SCARCE = 2, 0.05  # words of still further ones, where half the limit is lost to chance at this level
 ALIKE = 0.1  # p-value up to which one decision rule is more accurate than another
 SAMPLES = 5  # of the training rows, to order the models
 
@@ -232,7 +234,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     def _train(self, template: Any, X: Any, y: np.ndarray, s: Any) -> tuple[list, Any, list]:
         """Fit the encoders, then all models; return the encoders, the rows as encoded by them, and the models."""
         *front, (_, method) = template.steps if isinstance(template, Pipeline) else [("method", template)]
-        stacks = self._stacks(method)
+        stacks = self._stacks(method, self._expected_rows(s, len(y)))
 
         def fit(*rows: Any, **data: Any) -> None:
             for stack in stacks:
@@ -259,8 +261,15 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         made = [Decision(model, in_words(model), place, *known) for place, model in enumerate(models)]
         return np.column_stack(shown), np.column_stack(found), made
 
-    def _stacks(self, method: Any) -> list[list[Any]]:
-        """Return the method once for every value of the path, in stacks that train as one."""
+    def _expected_rows(self, s: Any, n: int) -> np.ndarray:
+        """Return about how many rows of each group calibrate, by the training rows, where groups are the smallest."""
+        with said_elsewhere():
+            groups = GroupEncoder().fit(s, n_rows=n).transform(s, n_rows=n)
+        share = self.calibration_fraction / (1 - self.calibration_fraction)
+        return share * min((np.bincount(column) for column in groups.T), key=min)
+
+    def _stacks(self, method: Any, rows: np.ndarray) -> list[list[Any]]:
+        """Return the method once for every value of the path, in stacks that train as one; rows calibrate by group."""
         name, values = method_path(method), self.path
         if values is None and name == "gamma":
             values = GAMMAS
@@ -273,7 +282,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         models = [clone(method).set_params(**{name: value}) for value in values]
         if self.path is not None or self.promise == "class" or not isinstance(method, LinearCodeClassifier):
             return [models]
-        few = [clone(model).set_params(max_words=min(FEW, method.max_words)) for model in models[:TIGHT]]
+        tight, words = models[:TIGHT], few_words(max(values), rows)
+        few = [clone(model).set_params(max_words=min(w, method.max_words)) for w in words for model in tight]
         return [
             [clone(model).set_params(start=start) for model in several]
             for start, several in (("labels", [*models, *few]), ("optimum", models))
@@ -365,3 +375,14 @@ def _check_people(person: Any, rows: tuple[np.ndarray, np.ndarray]) -> None:
     if both := len(np.intersect1d(*(numbers[part] for part in rows))):
         problem = f"{both:,} people have rows for training and for calibration."
         raise InputError(problem, remedy="Put all rows of a person in one part, or leave calibration out.")
+
+
+def few_words(limit: float, rows: np.ndarray) -> tuple[int, ...]:
+    """Return how many words further codes have, of which every one costs proof, for groups of so many rows.
+
+    >>> few_words(0.05, np.array([5400, 10900])), few_words(0.05, np.array([520, 14550]))
+    ((4,), (4, 2))
+    """
+    smallest = np.sort(rows)[:2]
+    scarce = len(smallest) == 2 and smallest[0] > 0 and normal_deviation(*smallest, SCARCE) > limit / 2
+    return (FEW, FEWEST) if scarce else (FEW,)

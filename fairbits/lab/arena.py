@@ -13,6 +13,7 @@ from fairbits.certificate import certify
 from fairbits.certificate.released_code import binary_digits
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import LinearCodeClassifier, fit_stack
+from fairbits.estimators.certified import TIGHT, few_words
 from fairbits.estimators.exact_code import disparity_slope
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.lab.run_parts import Result, estimator_of
@@ -21,7 +22,7 @@ from fairbits.workflow.comparisons import decision_front, estimated_front
 
 LEVELS = 16  # of a score: quantiles of the training rows
 CALIBRATION, TEST = 1 / 3, 1 / 6  # shares of the rows; the others train
-FEW, TIGHT = 4, 4  # words of further linear codes at the smallest limits, as `CertifiedClassifier` trains them
+LIMIT = 0.05  # the smallest that is asked for
 
 
 class Rows(NamedTuple):
@@ -53,7 +54,7 @@ def compete(run: Any) -> Result:
     if run.method.estimator == "PosteriorEncoder":
         return {"points": [], "front": front(estimator_of(run.method, random_state=run.seed), train, test)}
     inputs = [part for part in features(run.dataset, run.seed, run.inputs)]
-    models = _models(run)
+    models = _models(run, np.bincount(held.s))
     if all(hasattr(model, "stacked_settings") for model in models):
         fit_stack(models, inputs[0], train.y, sensitive_features=train.s)
     else:
@@ -73,11 +74,13 @@ def front(encoder: PosteriorEncoder, train: Rows, test: Rows) -> dict[str, list[
     return {"code": estimated_front(encoder, test.X, test.s, groups), "decision": decisions}
 
 
-def _models(run: Any) -> list[Any]:
+def _models(run: Any, rows: np.ndarray) -> list[Any]:
+    """Return the method with all its strengths; linear codes as `CertifiedClassifier` trains them for such groups."""
     values = [{run.method.strength: value} for value in run.values] or [{}]
     models = [estimator_of(run.method, **value, random_state=run.seed) for value in values]
     if isinstance(models[0], LinearCodeClassifier) and models[0].objective == "information":
-        models += [estimator_of(run.method, **v, max_words=FEW, random_state=run.seed) for v in values[:TIGHT]]
+        few = [{**v, "max_words": words} for words in few_words(LIMIT, rows) for v in values[:TIGHT]]
+        models += [estimator_of(run.method, **value, random_state=run.seed) for value in few]
     return models
 
 

@@ -156,7 +156,7 @@ def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path
     monkeypatch.setenv("FORCE_COLOR", "1")  # as if stderr were a terminal
     monkeypatch.setenv("COLUMNS", "120")
     code = run(
-        monkeypatch, table, *NAMED, "--for", "codes", "--max-disparity", 0.15, *BRIEF, "-o", tmp_path / "m", "--json"
+        monkeypatch, table, *NAMED, "--for", "codes", "--max-disparity", 0.14, *BRIEF, "-o", tmp_path / "m", "--json"
     )
     assert code == 3
     out, err = capsys.readouterr()
@@ -166,11 +166,11 @@ def test_what_cannot_be_proved_is_said_and_has_its_own_exit_code(table, tmp_path
     record = json.loads(out)
     assert record["format"] == 2
     assert not record["certified"]
-    assert "No model could be certified to a disparity of at most 0.15" in record["refusal"]
+    assert "No model could be certified to a disparity of at most 0.14" in record["refusal"]
     assert (tmp_path / "m" / "model" / "manifest.json").exists()
     for name in ("model_card.md", "report.html"):
         text = (tmp_path / "m" / name).read_text(encoding="utf-8")
-        assert "could be certified to a disparity of at most 0.15" in text
+        assert "could be certified to a disparity of at most 0.14" in text
         assert "max_disparity=" not in text
 
 

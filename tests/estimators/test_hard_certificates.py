@@ -219,11 +219,14 @@ def test_a_limit_that_more_rows_would_not_prove_says_so():
     assert caught.value.estimate > 0.9
 
 
+MANY = np.array([10_000, 10_000])
+
+
 def test_limits_of_a_hard_code_and_gammas_of_a_random_one_have_their_own_default_path():
-    limits = [m.limit for m in CertifiedClassifier(max_disparity=0.1)._stacks(ExactCodeClassifier())[0]]
+    limits = [m.limit for m in CertifiedClassifier(max_disparity=0.1)._stacks(ExactCodeClassifier(), MANY)[0]]
     assert min(limits) == pytest.approx(0.005)
     assert max(limits) == pytest.approx(0.1)
-    gammas = [m.gamma for m in CertifiedClassifier(max_disparity=0.1)._stacks(BinaryMIClassifier())[0]]
+    gammas = [m.gamma for m in CertifiedClassifier(max_disparity=0.1)._stacks(BinaryMIClassifier(), MANY)[0]]
     assert (gammas[0], max(gammas)) == (0.0, 0.999)
 
 
@@ -249,14 +252,26 @@ def test_the_promise_is_broken_no_more_often_than_stated():
 
 def test_linear_codes_start_twice_and_tight_limits_also_get_codes_of_few_words():
     model = CertifiedClassifier(max_disparity=0.5)
-    labels, optimum = model._stacks(LinearCodeClassifier())
+    labels, optimum = model._stacks(LinearCodeClassifier(), MANY)
     assert {m.start for m in labels} == {"labels"}
     assert {m.start for m in optimum} == {"optimum"}
     wide, narrow = ([m.limit for m in labels if m.max_words == words] for words in (1024, 4))
     assert len(wide) == 16
     assert (narrow, [m.limit for m in optimum]) == (wide[:4], wide)
-    (given,) = model.set_params(path=(0.1, 0.4))._stacks(LinearCodeClassifier())
+    (given,) = model.set_params(path=(0.1, 0.4))._stacks(LinearCodeClassifier(), MANY)
     assert [(m.max_words, m.start) for m in given] == [(1024, "best")] * 2
+
+
+def test_small_groups_also_get_codes_of_two_words():
+    """Where chance alone costs more than half the limit, four words have little left to say anything within it."""
+    model = CertifiedClassifier(max_disparity=0.1)
+    for size, words in ((250, {1024, 4, 2}), (400, {1024, 4})):
+        labels, _ = model._stacks(LinearCodeClassifier(), np.array([size, 10**6]))
+        assert {m.max_words for m in labels} == words
+        assert sum(m.max_words == 2 for m in labels) == 4 * (2 in words)
+    s = np.repeat([0, 1, 2], [70, 700, 1_400])
+    rows = model._expected_rows(np.column_stack([s, s > 0]), len(s))
+    assert rows.tolist() == pytest.approx([30, 300, 600])
 
 
 def test_a_code_that_is_no_better_than_a_safer_one_is_left_out():

@@ -242,7 +242,7 @@ def test_training_and_promise_should_look_at_the_same_rows():
         assert CertifiedClassifier(given, **odds)._templates()[0][-1].condition_on_label
         assert not CertifiedClassifier(given, max_odds_disparity=0.1)._templates()[0][-1].condition_on_label
     within = ExactCodeClassifier(condition_on_label=True)
-    assert max(m.limit for m in CertifiedClassifier(max_odds_disparity=0.1)._stacks(within)[0]) == 0.1
+    assert max(m.limit for m in CertifiedClassifier(max_odds_disparity=0.1)._stacks(within, np.array([9, 9]))[0]) == 0.1
     with pytest.warns(InputWarning, match=r"only limit is within labels.*Set condition_on_label=True"):
         CertifiedClassifier(ExactCodeClassifier(), **odds)._templates()
     with pytest.warns(InputWarning, match="no limit is within labels"):
