@@ -11,7 +11,7 @@ from torch import Tensor
 from fairbits.errors import InputError
 from fairbits.estimators.base import softmax
 from fairbits.estimators.codes import CodeClassifier, TrainedCode
-from fairbits.information.exact import LN2, mixture_divergence, table_information
+from fairbits.information.exact import LN2, mixture_ratio, table_information
 from fairbits.nn import CodeNet, Inputs, WordHead, draw_bits, word_probabilities
 from fairbits.settings import setting, tunable
 from fairbits.training import Batch, Schedule
@@ -242,5 +242,5 @@ def disparity_slope(tables: Tensor, noise: Tensor | None = None) -> tuple[Tensor
 @torch.no_grad()
 def information_slope(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
     """Return I(T;S) of the groups' tables (K, words), in bits, and its slope."""
-    _, _, log_ratio = mixture_divergence(tables, prior)
+    _, _, log_ratio = mixture_ratio(tables, prior)
     return table_information(tables, prior), prior.unsqueeze(-1) * log_ratio / LN2

@@ -170,11 +170,11 @@ class LinearCodeClassifier(LimitedCode):
         adam = StackAdam(stack.flat, rate, torch.zeros_like(rate))
         for step in range(steps := self.max_epochs):
             adam.rate_factor = np.full((len(nets), 1), 1 - step / steps)
-            terms = stack.map(self.loss, batch, {"limit": limits})
-            adam.step(stack.gradient(terms["total"]))
+            terms, gradient = stack.differentiate(self.loss, batch, {"limit": limits})
+            adam.step(gradient)
             if how.get("on_epoch") is not None:
                 how["on_epoch"](step + 1, steps)
-        terms = {name: term.detach().view(len(replicas), len(starts)) for name, term in terms.items()}
+        terms = {name: term.view(len(replicas), len(starts)) for name, term in terms.items()}
         for number, replica in enumerate(replicas):
             best = self._best({name: term[number] for name, term in terms.items()}, replica.scalars["limit"])
             load_replica(replica.net, *stack.state(number * len(starts) + best))

@@ -67,17 +67,25 @@ def safe_log(p: Tensor) -> Tensor:
     return p.clamp(min=torch.finfo(p.dtype).tiny).log()
 
 
-def mixture_divergence(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the mixture P (..., 1, cells), the groups' divergences from it and log-ratios (..., K, cells), in nats.
+def mixture_ratio(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the mixture P (..., 1, cells), P_s - P and ln(P_s / P), set to 0 where P_s = 0 (..., K, cells), in nats.
 
-    With x = (P_s - P)/P: P_s ln(1+x) - (P_s - P), never negative, and ln(1+x), set to 0 where P_s = 0. Taking log1p
-    of a small x keeps float32 accurate for an information of 1e-8 bits, where ln P_s - ln P is not.
+    Taking log1p of a small x = (P_s - P)/P keeps float32 accurate for an information of 1e-8 bits, where
+    ln P_s - ln P is not.
     """
     mixture = prior.unsqueeze(-2) @ tables
     floor = mixture.clamp(min=torch.finfo(mixture.dtype).tiny)
     excess = tables - mixture
     x, logarithm = excess / floor, torch.xlogy(tables > 0, tables / floor)  # xlogy(0, 0) = 0
-    log_ratio = torch.where(x > -0.5, torch.log1p(x), logarithm)
+    return mixture, excess, torch.where(x > -0.5, torch.log1p(x), logarithm)
+
+
+def mixture_divergence(tables: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the mixture P (..., 1, cells), the groups' divergences from it and log-ratios (..., K, cells), in nats.
+
+    The divergence is P_s ln(P_s / P) - (P_s - P), never negative.
+    """
+    mixture, excess, log_ratio = mixture_ratio(tables, prior)
     return mixture, tables * log_ratio - excess, log_ratio
 
 
@@ -114,7 +122,7 @@ def neuronwise_penalty(theta: Tensor, groups: WeighedGroups) -> Tensor:
     """
     row_weights, prior = groups
     with torch.no_grad():
-        _, _, log_ratio = mixture_divergence(row_weights @ _cells(theta), prior)
+        _, _, log_ratio = mixture_ratio(row_weights @ _cells(theta), prior)
         zero, one = (prior.unsqueeze(-1) / LN2 * log_ratio).chunk(2, -1)
         constant, gradient = zero.sum((-2, -1)), row_weights.mT @ (one - zero)
     return (theta * gradient).sum((-2, -1)) + constant
@@ -195,7 +203,7 @@ def running_information(tables: Tensor, prior: Tensor, running: Tensor, beta: fl
         present, started = (t.sum(-1, keepdim=True) > 0 for t in (tables, running))
         blend = torch.where(started, beta * running + (1 - beta) * tables, tables)
         new_running = torch.where(present, blend, running)
-        _, _, log_ratio = mixture_divergence(new_running, prior)
+        _, _, log_ratio = mixture_ratio(new_running, prior)
         slope = prior.unsqueeze(-1) * log_ratio / LN2
     return (slope * tables).sum((-2, -1)), new_running
 

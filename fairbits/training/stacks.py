@@ -1,26 +1,17 @@
 """R networks of one architecture as one tensor program, and Adam for them."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
+from torch.func import stack_module_state, vmap
 
 BETAS, EPS = (0.9, 0.999), 1e-8  # Adam's
-
-
-class _Call(nn.Module):
-    """Lets `functional_call` swap a network's parameters while any function of the network runs."""
-
-    def __init__(self, net: nn.Module):
-        super().__init__()
-        self.net = net
-
-    def forward(self, function: Callable, *args: Any) -> Any:
-        return function(self.net, *args)
 
 
 class Stack:
@@ -35,20 +26,22 @@ class Stack:
     """
 
     def __init__(self, nets: Sequence[nn.Module]):
-        self._template = _Call(copy.deepcopy(nets[0]))
-        parameters, buffers = stack_module_state([_Call(net) for net in nets])
+        self._template = copy.deepcopy(nets[0])
+        parameters, buffers = stack_module_state(list(nets))
+        self._places = _places(self._template)
         self._shapes = {name: p.shape[1:] for name, p in parameters.items()}
         self.buffers: dict[str, Tensor] = {name: b.clone() for name, b in buffers.items()}
         self.flat = torch.cat([p.detach().flatten(1) for p in parameters.values()], 1)  # (R, P)
         self._bind()
 
     def __len__(self) -> int:
-        return len(self.flat)
+        return self._size
 
     def _bind(self) -> None:
         """Make the leaves that autograd sees views of the flat matrix."""
-        if len(self) == 1:
-            load_replica(self._template.net, self.flat[0], {name: b[0] for name, b in self.buffers.items()})
+        self._size = len(self.flat)
+        if self._size == 1:
+            load_replica(self._template, self.flat[0], {name: b[0] for name, b in self.buffers.items()})
             self.leaves: dict[str, Tensor] = dict(self._template.named_parameters())
             return
         parts = self.flat.split([shape.numel() for shape in self._shapes.values()], 1)
@@ -59,27 +52,54 @@ class Stack:
 
     def map(self, function: Callable, *args: Any, chunk: int | None = None) -> Any:
         """Return function(net, *args) of every replica, `chunk` replicas at a time."""
-        if len(self) == 1:  # the same operations without vmap, which costs a small network more than its step
-            alone = function(self._template.net, *map_tensors(lambda t: t[0], args))
-            return map_tensors(lambda t: t.unsqueeze(0), alone)
+        if len(self) == 1:
+            return map_tensors(lambda t: t.unsqueeze(0), self._alone(function, args))
         # A function with randomness of its own would not be the same in a stack as alone: noise is an argument.
         chunk = None if chunk is None or chunk >= len(self) else chunk
+        own = [*self.leaves.values(), *self.buffers.values()]
 
-        def one(leaves: dict, buffers: dict, *own: Any) -> Any:
-            return functional_call(self._template, (leaves, buffers), (function, *own))
+        def one(*tensors: Tensor) -> Any:
+            with self._lent(tensors[: len(own)]):
+                return function(self._template, *filled(args, tensors[len(own) :]))
 
-        return vmap(one, randomness="error", chunk_size=chunk)(self.leaves, self.buffers, *args)
+        # a flat list of tensors, because vmap takes long to look through a tree
+        return vmap(one, randomness="error", chunk_size=chunk)(*own, *tensors_in(args))
 
-    def gradient(self, total: Tensor, owned: Callable[[str], bool] | None = None) -> Tensor:
-        """Return the derivative of every replica's total with respect to its parameters.  (R, P)
+    @contextmanager
+    def _lent(self, tensors: Sequence[Tensor]) -> Iterator[None]:
+        """Let the template hold other parameters and buffers; `functional_call` takes as long as a small network."""
+        own = [[(place, name, place[name]) for place, name in held] for held in self._places]
+        try:
+            for held, tensor in zip(self._places, tensors, strict=True):
+                for place, name in held:
+                    place[name] = tensor
+            yield
+        finally:
+            for place, name, tensor in chain.from_iterable(own):
+                place[name] = tensor
 
-        `owned` says by its name ("head.weight") whether a parameter takes part; the others' derivative is 0.
+    def _alone(self, function: Callable, args: Any) -> Any:
+        """Do the same operations without vmap, which costs a small network more than its step."""
+        return function(self._template, *map_tensors(lambda t: t[0], args))
+
+    def differentiate(
+        self, function: Callable, *args: Any, owned: Callable[[str], bool] | None = None
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the terms of a loss, and the derivative of every replica's "total" with respect to its parameters.
+
+        Terms are (R,), the derivative (R, P). `owned` says by its name ("head.weight") whether a parameter takes part;
+        the others' derivative is 0.
         """
-        mine = [name for name in self.leaves if owned is None or owned(name.removeprefix("net."))]
-        found = torch.autograd.grad(total.sum(), [self.leaves[name] for name in mine], materialize_grads=True)
+        alone = len(self) == 1
+        terms = self._alone(function, args) if alone else self.map(function, *args)
+        mine = [name for name in self.leaves if owned is None or owned(name)]
+        outputs, weights = terms["total"], None if alone else torch.ones_like(terms["total"])
+        leaves = [self.leaves[name] for name in mine]
+        found = torch.autograd.grad(outputs, leaves, weights, materialize_grads=True)
         known = dict(zip(mine, found, strict=True))
         parts = [known[name] if name in known else torch.zeros_like(leaf) for name, leaf in self.leaves.items()]
-        return torch.cat([part.reshape(len(self), -1) for part in parts], 1)
+        gradient = torch.cat([part.reshape(len(self), -1) for part in parts], 1)
+        return {name: value.detach().view(len(self)) for name, value in terms.items()}, gradient
 
     def training(self, mode: bool) -> None:
         """Put the networks in training or evaluation mode."""
@@ -95,7 +115,7 @@ class Stack:
         self._bind()
 
 
-def map_tensors(function: Callable[[Tensor], Tensor], tree: Any) -> Any:
+def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     """Apply a function to every tensor in nested (named) tuples and dicts."""
     if isinstance(tree, Tensor):
         return function(tree)
@@ -105,13 +125,37 @@ def map_tensors(function: Callable[[Tensor], Tensor], tree: Any) -> Any:
     return tree._make(parts) if hasattr(tree, "_make") else tuple(parts)
 
 
+def tensors_in(tree: Any) -> list[Tensor]:
+    """List the tensors in nested (named) tuples and dicts."""
+    found: list[Tensor] = []
+    map_tensors(found.append, tree)
+    return found
+
+
+def filled(tree: Any, tensors: Iterable[Tensor]) -> Any:
+    """Put others in the places of the tensors that `tensors_in` lists."""
+    rest = iter(tensors)
+    return map_tensors(lambda _: next(rest), tree)
+
+
 def load_replica(net: nn.Module, flat: Tensor, buffers: dict[str, Tensor]) -> None:
     """Let a network's parameters and buffers be views of one replica's: flat (P,), buffers by name."""
     parameters = list(net.parameters())
     for p, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
         p.data = part.view(p.shape)
-    for name, b in net.named_buffers(prefix="net"):
+    for name, b in net.named_buffers():
         b.data = buffers[name]
+
+
+def _places(net: nn.Module) -> list[list[tuple[dict, str]]]:
+    """Return where a network holds each of its parameters, then each of its buffers; a shared one is in several."""
+    held: dict[int, list[tuple[dict, str]]] = {id(t): [] for t in (*net.parameters(), *net.buffers())}
+    for module in net.modules():
+        for place in (module._parameters, module._buffers):
+            for name, tensor in place.items():
+                if tensor is not None:
+                    held[id(tensor)].append((place, name))
+    return list(held.values())
 
 
 class StackAdam:
@@ -129,6 +173,7 @@ class StackAdam:
         # Per-replica scalars live in numpy: arithmetic on a few numbers is several times faster there.
         self.learning_rate = learning_rate.cpu().double().numpy()[:, None]
         self.weight_decay = weight_decay.cpu().double().numpy()[:, None]
+        self._decays = bool(self.weight_decay.any())
         self.rate_factor, self.steps = np.ones_like(self.learning_rate), np.zeros_like(self.learning_rate)
         self.mean, self.square = torch.zeros_like(parameters), torch.zeros_like(parameters)
 
@@ -138,7 +183,7 @@ class StackAdam:
         before = () if active is None else [t.clone() for t in state]
         rate = self.learning_rate * self.rate_factor
         self.steps += 1
-        if self.weight_decay.any():
+        if self._decays:
             self.parameters.mul_(self._column(1 - rate * self.weight_decay))
         self.mean.lerp_(gradient, 1 - BETAS[0])
         self.square.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])

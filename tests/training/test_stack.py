@@ -64,13 +64,42 @@ def test_map_and_gradient_are_those_of_the_networks(size):
     nets, x = [Counting() for _ in range(size)], torch.randn(size, 5, 3)
     stack = Stack(nets)
     loss = stack.map(lambda net, x: net(x).square().mean(), x)
-    gradient = stack.gradient(loss)
+    terms, gradient = stack.differentiate(lambda net, x: {"total": net(x).square().mean()}, x)
+    assert torch.equal(terms["total"], loss)
     for i, net in enumerate(nets):
         own = net(x[i]).square().mean()
         torch.testing.assert_close(loss[i], own)
         parts = torch.autograd.grad(own, list(net.parameters()))
         torch.testing.assert_close(gradient[i], torch.cat([p.flatten() for p in parts]))
-    assert stack.buffers["net.seen"].tolist() == [5.0] * size
+    assert stack.buffers["seen"].tolist() == [10.0] * size
+
+
+class Tied(Counting):
+    """A network of which two layers share a weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.other = nn.Linear(3, 2)
+        self.other.weight = self.layer.weight
+
+    def forward(self, x):
+        return super().forward(x) * self.other(x)
+
+
+def test_replicas_share_what_their_layers_share_and_a_failure_leaves_nothing_behind():
+    nets, x = [Tied() for _ in range(3)], torch.randn(3, 5, 3)
+    stack = Stack(nets)
+
+    def fail(net, x):
+        raise ValueError(net(x).shape)
+
+    for _ in range(2):
+        mapped = stack.map(lambda net, x: net(x), x)
+        for own, net, rows in zip(mapped, nets, x, strict=True):
+            torch.testing.assert_close(own, net(rows))
+        with pytest.raises(ValueError):
+            stack.map(fail, x)
+    assert torch.equal(stack._template.layer.weight, nets[0].layer.weight)
 
 
 def test_keeping_replicas_keeps_their_parameters_and_buffers():
@@ -80,7 +109,7 @@ def test_keeping_replicas_keeps_their_parameters_and_buffers():
     stack = Stack(nets)
     stack.keep(torch.tensor([2]))
     torch.testing.assert_close(stack.map(lambda net, x: net(x), x)[0].detach(), before[2])
-    assert stack.buffers["net.seen"].tolist() == [10.0]
+    assert stack.buffers["seen"].tolist() == [10.0]
     torch.testing.assert_close(nets[0](x[0]).detach(), before[0])
 
 
