@@ -383,6 +383,6 @@ def few_words(limit: float, rows: np.ndarray) -> tuple[int, ...]:
     >>> few_words(0.05, np.array([5400, 10900])), few_words(0.05, np.array([520, 14550]))
     ((4,), (4, 2))
     """
-    smallest = np.sort(rows)[:2]
-    scarce = len(smallest) == 2 and smallest[0] > 0 and normal_deviation(*smallest, SCARCE) > limit / 2
+    n, other = [*np.sort(rows)[:2], 0, 0][:2]
+    scarce = min(n, other) > 0 and normal_deviation(n, other, SCARCE) > limit / 2
     return (FEW, FEWEST) if scarce else (FEW,)
