@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks.ratios import Line, Size, in_turns, line
-from fairbits import AdversarialClassifier, BinaryMIClassifier, Schedule, TableEncoder, rivals
+from fairbits import AdversarialClassifier, BinaryMIClassifier, ExactCodeClassifier, Schedule, TableEncoder, rivals
 from fairbits.datasets import load_adult
 from fairbits.estimators import fit_stack
 
@@ -88,12 +88,15 @@ def fits(X: np.ndarray, y: np.ndarray, s: np.ndarray, size: Size) -> list[Line]:
 
 def transforms(X: np.ndarray, y: np.ndarray, s: np.ndarray, table: Any, size: Size) -> list[Line]:
     """Compare codes with a network's predictions, and encoding with scikit-learn's."""
-    model, theirs = brief(BinaryMIClassifier, 1).fit(X, y, sensitive_features=s), network(1).fit(X, y)
+    known, theirs = {"sensitive_features": s}, network(1).fit(X, y).predict
+    hard = brief(ExactCodeClassifier, 1).set_params(code_size=8).fit(X, y, **known)
+    random = brief(BinaryMIClassifier, 1).fit(X, y, **known).set_params(random_state=None)
     numbers = (StandardScaler(), make_column_selector(dtype_include="number"))
     texts = (OneHotEncoder(sparse_output=False, handle_unknown="ignore"), make_column_selector(dtype_exclude="number"))
     encoder, columns = TableEncoder().fit(table), make_column_transformer(numbers, texts).fit(table)
     pairs = {
-        "transform, 64-8 : scikit-learn's MLPClassifier.predict, 64-8": (model.transform, theirs.predict, X),
+        "hard code, 64-8 : scikit-learn's MLPClassifier.predict, 64-8": (hard.transform, theirs, X),
+        "random code, 64-8 : scikit-learn's MLPClassifier.predict, 64-8": (random.transform, theirs, X),
         "TableEncoder.transform : scikit-learn's ColumnTransformer": (encoder.transform, columns.transform, table),
     }
     lines = []

@@ -54,12 +54,13 @@ class Release:
 
     def theta(self, theta: np.ndarray) -> np.ndarray:
         """Return the bits' probabilities as released: noise added, draws side by side.  (n, draws * m)"""
-        return np.tile(self.eps + (1 - 2 * self.eps) * theta, (1, self.draws))
+        noisy = self.eps + (1 - 2 * self.eps) * theta if self.eps else theta
+        return np.tile(noisy, (1, self.draws)) if self.draws > 1 else noisy
 
     def draw(self, theta: np.ndarray, uniforms: Callable[[int, int], np.ndarray]) -> np.ndarray:
         """Draw what is released: bits (n, draws * m), or cells of the coarse code (n, 1)."""
         released = self.theta(theta)
-        codes = (uniforms(*released.shape) < released).astype(np.uint8)
+        codes = (released > (0.5 if self.hard else uniforms(*released.shape))).view(np.uint8)
         return codes if self.coarse is None else self.cells(codes)[:, None]
 
     def packed(self, codes: np.ndarray) -> np.ndarray:

@@ -370,3 +370,17 @@ def test_one_draw_by_default_agrees_with_the_information(fitted):
         shown = model.certify(X, sensitive_features=s).bounds[0].estimated_total_variation
     expected = total_variation(torch.from_numpy(model.code_probabilities(X)), torch.from_numpy(s))
     assert shown == pytest.approx(float(expected), abs=1e-9)
+
+
+def test_a_hard_code_is_released_without_random_numbers():
+    theta = np.array([[0.0, 1.0], [1.0, 0.0]])
+
+    def refuse(n, m):
+        raise AssertionError("drawn")
+
+    assert Release(hard=True).draw(theta, refuse).tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(AssertionError, match="drawn"):
+        Release().draw(theta, refuse)
+    edge = Release().draw(np.array([[0.0, 0.5, 0.75, 1.0]]), lambda n, m: np.array([[0.0, 0.5, 0.5, 0.999]]))
+    assert edge.tolist() == [[0, 0, 1, 1]]
+    assert edge.dtype == np.uint8
