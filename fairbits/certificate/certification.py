@@ -234,7 +234,7 @@ def coded_rows(
     if encoder is None:
         encoder = GroupEncoder(min_group_size=1).fit(sensitive_features, n_rows=len(values))
     if values.ndim == 1:
-        cells, named = _decisions(values, levels)
+        cells, named = decision_numbers(values, levels)
         possible = len(levels) + 1 if levels is not None else max(len(named), len(classes))
         return CodedRows(binary_digits(cells, possible), encoder, hard=True, decision=True, named=named)
     return _given_code(values, encoder)
@@ -261,7 +261,7 @@ def _scores(model: Any, X: Any) -> np.ndarray:
     return np.asarray(model.predict_proba(X))[:, 1]
 
 
-def _decisions(values: np.ndarray, levels: Any) -> tuple[np.ndarray, Any]:
+def decision_numbers(values: np.ndarray, levels: Any) -> tuple[np.ndarray, Any]:
     """Return the number of every decision, or of every score's level, and which decisions the numbers stand for."""
     if levels is not None:
         cuts = np.asarray(levels, dtype=np.float64)

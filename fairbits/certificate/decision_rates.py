@@ -80,8 +80,13 @@ def rates_of(
     correct: np.ndarray | None,
     reference: Any,
     confidence: float,
+    counts: np.ndarray | None = None,
 ) -> pd.DataFrame:
-    """Return the rates of `group_rates`, of who is selected, has the favourable label, and is decided on correctly."""
+    """Return the rates of `group_rates`, of who is selected, has the favourable label, and is decided on correctly.
+
+    `counts` say how many people each row stands for.
+    """
+    counts = np.ones(len(selected), np.int64) if counts is None else counts
     columns = sensitive_columns(sensitive_features, n_rows=len(selected))
     found, everyone = [], np.ones(len(selected), dtype=bool)
     kinds = {"selected": (everyone, selected)}  # among whom, and what happened
@@ -97,9 +102,9 @@ def rates_of(
         own_rates = []
         for number, group in enumerate(encoder.names_[0]):
             own = groups == number
-            row: dict[str, Any] = {"column": encoder.titles_[0], "group": group, "rows": int(own.sum())}
+            row: dict[str, Any] = {"column": encoder.titles_[0], "group": group, "rows": int(counts[own].sum())}
             for name, (among, event) in kinds.items():
-                n, k = int((own & among).sum()), int((own & among & event).sum())
+                n, k = (int(counts[some].sum()) for some in (own & among, own & among & event))
                 low, high = proportion_limits(k, n, (1 - confidence) / 2)
                 row |= {f"{name}_of": n, name: k / n if n else np.nan, f"{name}_low": low, f"{name}_high": high}
             own_rates.append(row)

@@ -98,15 +98,20 @@ def sensitive_columns(sensitive_features: Any, n_rows: int | None = None) -> dic
     return columns
 
 
-def quantile_cuts(x: np.ndarray, n_bins: int) -> list[float]:
+def quantile_cuts(x: np.ndarray, n_bins: int, counts: np.ndarray | None = None) -> list[float]:
     """Return where to cut `x` into at most `n_bins` bins of about equal size: values of `x`, not its ends.
 
-    Ties never straddle a cut; where they swallow all quantiles two bins remain.
+    Ties never straddle a cut; where they swallow all quantiles two bins remain. `counts` say how often a value occurs.
 
     >>> quantile_cuts(np.arange(8.0), 4), quantile_cuts(np.array([0, 0, 0, 0, 5, 9.0]), 2)
     ([2.0, 4.0, 6.0], [5.0])
+    >>> quantile_cuts(np.array([0, 5, 9.0]), 2, counts=np.array([4, 1, 1]))
+    [5.0]
     """
-    cuts = np.quantile(x, np.arange(1, n_bins) / n_bins, method="higher")
+    order, counts = np.argsort(x), np.ones(len(x), np.int64) if counts is None else counts
+    ends = counts[order].cumsum()
+    places = np.ceil(np.arange(1, n_bins) / n_bins * (ends[-1] - 1))  # as numpy.quantile(method="higher") has them
+    cuts = x[order][np.searchsorted(ends, places, side="right")]
     return [float(cut) for cut in np.unique(np.maximum(cuts, x[x > x.min()].min()))]
 
 

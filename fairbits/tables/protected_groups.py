@@ -22,19 +22,24 @@ MOST_UNSURE = 10  # groups that only some splits pool; with more, any two are ta
 
 
 def sensitive_groups(
-    s: pd.DataFrame, least: int | None, n_bins: int = 4, deciding: np.ndarray | None = None
+    s: pd.DataFrame,
+    least: int | None,
+    n_bins: int = 4,
+    deciding: np.ndarray | None = None,
+    counts: np.ndarray | None = None,
 ) -> tuple[pd.DataFrame, np.ndarray, dict[str, list[float]], list[str]]:
     """Cut numbers and dates into intervals; missing values are a group of their own, unless they are less than `least`.
 
-    The `deciding` rows, all by default, say where to cut. Returns the groups of the rows to keep, which rows these are,
-    the edges between the intervals, and notes.
+    The `deciding` rows, all by default, say where to cut. `counts` say how many rows each row stands for. Returns the
+    groups of the rows to keep, which rows these are, the edges between the intervals, and notes.
     """
     cuts, notes, deciding = {}, [], np.arange(len(s)) if deciding is None else deciding
+    counts = np.ones(len(s), np.int64) if counts is None else counts
     for name, column in s.items():
         own = column.iloc[deciding]
         present = own[~absent(own)]
         if present.dtype.kind in "iufM" and present.nunique() > MOST_NUMBERS:
-            cuts[str(name)] = quantile_cuts(x := numbers_or_days(present), n_bins)
+            cuts[str(name)] = quantile_cuts(x := numbers_or_days(present), n_bins, counts[deciding][~absent(own)])
             days = np.floor(cuts[str(name)]) if column.dtype.kind == "M" else np.empty(0)
             if len(days) and days[0] > x.min() and (np.diff(days) > 0).all():  # cut at midnight where that is possible
                 cuts[str(name)] = days.tolist()
@@ -43,11 +48,11 @@ def sensitive_groups(
     groups, known = as_groups(s, cuts), np.ones(len(s), dtype=bool)
     for name, column in groups.items() if least is not None else ():
         missing = (column == UNKNOWN).to_numpy(dtype=bool)
-        if 0 < missing.sum() < least:
+        if 0 < (rows := counts[missing].sum()) < least:
             known &= ~missing
-            notes.append(f"{name} is missing in {missing.sum()} rows, too few for a group of their own: left out.")
+            notes.append(f"{name} is missing in {rows} rows, too few for a group of their own: left out.")
         elif missing.any():
-            notes.append(f"{name} is missing in {missing.sum()} rows, which are a group of their own.")
+            notes.append(f"{name} is missing in {rows} rows, which are a group of their own.")
     return groups[known].reset_index(drop=True), known, cuts, notes
 
 

@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,23 @@ import pandas as pd
 from scipy.stats import chi2_contingency
 
 from fairbits.auditing import Audit, audit
-from fairbits.certificate import Certificate, certify
+from fairbits.certificate import Certificate, CertificateState
 from fairbits.certificate.certificate_record import at_least, at_most, percent
+from fairbits.certificate.certification import CodedRows, decision_numbers
 from fairbits.certificate.decision_rates import rates_of, smallest_ratio
+from fairbits.certificate.released_code import binary_digits
+from fairbits.encoding import GroupEncoder
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, did_you_mean
 from fairbits.report.wording import rate_lines
 from fairbits.tables.column_checks import IDENTIFIES, repeated_identifiers, without_identifiers
+from fairbits.tables.counted_rows import MOST_ROWS, CountedRows
 from fairbits.tables.protected_groups import group_sizes, numbers_or_days, protected, sensitive_groups
-from fairbits.tables.table_file import Table
+from fairbits.tables.table_file import PIECE_ROWS, Table
 from fairbits.tables.table_sample import sampled
 from fairbits.workflow.option_words import WORDS, worded
 
 FEWEST_ROWS, FEWEST_OF_A_GROUP = 20, 10  # of a table to audit
-AUDITED_ROWS = 500_000  # of a larger table, a sample is audited
 
 
 @dataclass(frozen=True)
@@ -102,15 +106,16 @@ def rates_and_ratios(
     correct: np.ndarray | None,
     confidence: float,
     reference: str | None = None,
+    counts: np.ndarray | None = None,
 ) -> tuple[pd.DataFrame, list[Ratio], list[dict[str, str]]]:
     """Return the rates of groups and crossings, of every column the smallest ratio of selection rates, who is hidden.
 
     `selected` says who got the decision, `truth` whose label is the favourable one, and `correct` whose class is the
     label, of two or more; rows are independent. The rates of
     groups of fewer than 10 rows are hidden, as they would show single people; ratios are over all groups. Where a
-    column has the `reference` group, the ratios are to its rate.
+    column has the `reference` group, the ratios are to its rate. `counts` say how many people each row stands for.
     """
-    rates = rates_of(selected, s, truth, correct, reference, confidence)
+    rates = rates_of(selected, s, truth, correct, reference, confidence, counts)
     large = rates.rows >= FEWEST_OF_A_GROUP
     ratios = [
         _ratio(str(column), own, own[large[own.index]], reference)
@@ -182,41 +187,85 @@ def certify_decisions(
     if len(set(used)) < len(used):
         raise InputError("The decision, the label, the sensitive columns and the person must be different columns.")
     table.check_columns(used)
-    read = table.read(used)
-    s, known, _, notes = sensitive_groups(read.frame[list(sensitive)], FEWEST_OF_A_GROUP)
+    cuts = {} if not levels else {decision: levels}
+    counted = CountedRows(table, used[: len(used) - len(person)], person, cuts)
+    s, known, _, notes = sensitive_groups(counted.frame[list(sensitive)], FEWEST_OF_A_GROUP, counts=counted.rows)
     check_reference(reference, s)
     notes += [*protected(sensitive, crossed=crossed), *people_notes(table, person, used)]
-    frame = read.frame[known].reset_index(drop=True)
-    complete = frame[decision].notna() if label is None else frame[[decision, label]].notna().all(axis=1)
+    frame, places = counted.frame[known], np.flatnonzero(known)
+    complete = (frame[decision].notna() if label is None else frame[[decision, label]].notna().all(axis=1)).to_numpy()
     if not complete.all():
-        notes.append(f"{(~complete).sum():,} rows without a decision or a label are left out.")
-        frame, s = frame[complete].reset_index(drop=True), s[complete].reset_index(drop=True)
+        notes.append(f"{counted.rows[places[~complete]].sum():,} rows without a decision or a label are left out.")
+        frame, s, places = frame[complete], s[complete].reset_index(drop=True), places[complete]
     if not len(frame):
         raise InputError(f"{table.path} has no rows of known groups with a decision.")
-    parts = [s] if crossed else [s[[name]] for name in s.columns]
     values, y = plain_values(frame[decision]), None if label is None else plain_values(frame[label])
     if levels is None and values.dtype.kind == "f" and (values % 1 != 0).any():
         raise InputError(f"{decision!r} has scores.", remedy="Say where to cut them, such as --levels 0.25,0.5.")
-    who = frame[list(person)] if person else None
-    asked: dict[str, Any] = {"y": y, "person": who, "levels": levels, "confidence": confidence}
-    certificates = [certify(values, sensitive_features=part, **asked) for part in parts]
-    bounds = tuple(bound for certificate in certificates for bound in certificate.bounds)
-    certificate = replace(certificates[0], bounds=bounds)
-    one = one_row_each(who, len(s))  # so that the rows are independent
+    certificate, one = _summed(counted, places, s, values, y, levels, confidence, crossed=crossed)
     rates, ratios, hidden, wanted = None, list[Ratio](), list[dict[str, str]](), positive
     if levels is None and (positive is not None or len(pd.unique(values)) == 2):
         wanted = positive if positive is not None else str(np.unique(values)[-1])
-        labels = None if y is None else y[one]
-        (rates, ratios, hidden), said = _decision_rates(values[one], labels, s.iloc[one], wanted, confidence, reference)
-        notes += said if who is None else [*said, "Rates and ratios are of one row of each person, drawn at random."]
-    return CertifiedDecisions(decision, wanted, len(one), certificate, rates, ratios, hidden, [*read.notes, *notes])
+        (rates, ratios, hidden), said = _decision_rates(values, y, s, wanted, confidence, reference, one)
+        notes += [*said, "Rates and ratios are of one row of each person, drawn at random."] if person else said
+    rows = int(one.sum())
+    return CertifiedDecisions(decision, wanted, rows, certificate, rates, ratios, hidden, [*counted.notes, *notes])
+
+
+def _summed(
+    counted: CountedRows,
+    places: np.ndarray,
+    s: pd.DataFrame,
+    values: np.ndarray,
+    y: np.ndarray | None,
+    levels: Sequence[float] | None,
+    confidence: float,
+    *,
+    crossed: bool,
+) -> tuple[Certificate, np.ndarray]:
+    """Return the certificate of decisions, and for how many people each of the different rows stands.
+
+    Groups, decisions and labels are those of the different rows at some places. People with several rows stand for one
+    of them, drawn at random, so that the rows are independent.
+    """
+    cells, named = decision_numbers(values, levels)
+    digits = binary_digits(cells, len(named) if levels is None else len(levels) + 1)
+    states = []
+    for part in [s] if crossed else [s[[name]] for name in s.columns]:
+        encoder = GroupEncoder(min_group_size=1).fit(part)
+        known: dict[str, Any] = {"groups": encoder, "labels": y, "by_person": counted.by_person}
+        decisions = range(len(named) if levels is None else len(levels) + 1)
+        states.append((part, encoder, CertificateState([*decisions], **known)))
+    used, own, one = (
+        np.zeros(len(counted.rows), bool),
+        np.zeros(len(counted.rows), np.int64),
+        np.zeros(len(s), np.int64),
+    )
+    used[places], own[places] = True, np.arange(len(places))
+    for numbers, who in counted.together(used):
+        rows = own[numbers]
+        for part, encoder, state in states:
+            coded = CodedRows(digits[rows], encoder, hard=True, decision=True)
+            state.add(coded, sensitive_features=part.iloc[rows], y=None if y is None else y[rows], person=who)
+        one += np.bincount(rows[one_row_each(who, len(rows))], minlength=len(s))
+    certificates = [state.finish(confidence) for _, _, state in states]
+    return replace(certificates[0], bounds=tuple(bound for one in certificates for bound in one.bounds)), one
 
 
 def _decision_rates(
-    values: np.ndarray, y: np.ndarray | None, s: pd.DataFrame, wanted: str, confidence: float, reference: str | None
+    values: np.ndarray,
+    y: np.ndarray | None,
+    s: pd.DataFrame,
+    wanted: str,
+    confidence: float,
+    reference: str | None,
+    counts: np.ndarray | None = None,
 ) -> tuple[tuple[pd.DataFrame, list[Ratio], list[dict[str, str]]], list[str]]:
     """Return the rates of who got a decision, and a note if labels have other values and show no errors."""
     texts, labels = values.astype(str), None if y is None else y.astype(str)
+    if counts is not None:  # of some rows nobody stands for them
+        texts, labels, s = texts[counts > 0], labels if labels is None else labels[counts > 0], s[counts > 0]
+        counts = counts[counts > 0]
     if wanted not in texts:
         raise InputError(f"No row has the decision {wanted!r}.", remedy="Pass one of its values as --positive.")
     notes, truth, correct = list[str](), None, None
@@ -225,7 +274,7 @@ def _decision_rates(
     elif labels is not None:
         known = [", ".join(np.unique(part)[:5]) for part in (labels, texts)]
         notes = [WORDS["audits"]["other_values"].format(labels=known[0], decisions=known[1])]
-    return rates_and_ratios(texts == wanted, s, truth, correct, confidence, reference), notes
+    return rates_and_ratios(texts == wanted, s, truth, correct, confidence, reference, counts), notes
 
 
 def plain_values(column: pd.Series) -> np.ndarray:
@@ -258,7 +307,7 @@ def audit_table(
     taken = [name for name in table.names if name not in out and any(name in found for found in chosen.values())]
     if not taken:
         raise InputError("Nothing is left to audit: every column is sensitive, the label or dropped.")
-    table = sampled(table, [*sensitive, *([] if label is None else [label])], AUDITED_ROWS)
+    table = sampled(table, [*sensitive, *([] if label is None else [label])], MOST_ROWS)
     read = table.read([*taken, *sensitive, *([] if label is None else [label])])
     s, known, _, notes = sensitive_groups(read.frame[list(sensitive)], FEWEST_OF_A_GROUP)
     Z = read.frame.loc[known, taken].reset_index(drop=True)
@@ -325,4 +374,9 @@ def people_of(table: Table, names: Sequence[str], known: np.ndarray) -> pd.DataF
 def people_notes(table: Table, person: Sequence[str], known: Sequence[str | None] = ()) -> list[str]:
     """Return notes on columns that may identify people with several rows; `known` columns do not."""
     others = [name for name in table.names if name not in known and IDENTIFIES.search(name)]
-    return [] if person or not others else repeated_identifiers(table.read(others).frame)
+    if person or not others:
+        return []
+    if table.most_rows() <= MOST_ROWS:
+        return repeated_identifiers(table.read(others).frame)
+    first = islice(table.pairs([], others), MOST_ROWS // PIECE_ROWS)  # a hint: the rows need not all be there
+    return repeated_identifiers(pd.concat([piece for _, piece in first], ignore_index=True))

@@ -16,10 +16,11 @@ from fairbits.encoding.recognition import RowSketch, one_row_each, row_hashes, t
 from fairbits.errors import InputError, InputWarning
 from fairbits.estimators import CertifiedClassifier
 from fairbits.estimators.promises import released_class
+from fairbits.tables.counted_rows import MOST_ROWS
 from fairbits.tables.fitted_model import FittedModel, Limit, RowReader
 from fairbits.tables.table_file import Table
 from fairbits.tables.table_sample import sampled
-from fairbits.workflow.decision_checks import AUDITED_ROWS, audit_in_words, class_rates, people_notes, people_of
+from fairbits.workflow.decision_checks import audit_in_words, class_rates, people_notes, people_of
 from fairbits.workflow.option_words import WORDS, worded
 from fairbits.workflow.recertified import (
     NOT_FRESH,
@@ -169,7 +170,7 @@ def audit_model(
     """
     named = [*model.groups.columns_, *([] if label is None else [label])]
     table.check_columns(named)
-    table = sampled(table, named, AUDITED_ROWS)
+    table = sampled(table, named, MOST_ROWS)
     new = new_rows(model, table, person)
     if new.fitted:
         return [], [*new.notes, WORDS["audits"]["not_fresh"]], None

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from people import population
 
+from benchmarks.scale import measured
 from fairbits.tables import table_file as files
 from fairbits.tables.table_file import open_table
 from fairbits.tables.table_sample import Draws
@@ -257,3 +258,79 @@ def test_a_table_of_fewer_rows_is_fitted_as_it_always_was(hard, tmp_path, fairbi
 def test_parts_are_small_row_groups(place, fairbits):
     fairbits("transform", "m", "rows", "-o", "bits")
     assert pq.ParquetFile(place / "bits" / "part-000000.parquet").metadata.num_rows == 200
+
+
+@pytest.fixture
+def decided(place, monkeypatch):
+    """Decisions about people with two rows each, in one file and in three, of which a few rows are in memory."""
+    frame = population(ROWS, 7, told=0.5)
+    frame["who"] = [f"p{number % 300}" for number in range(ROWS)]
+    frame["sex"] = frame.sex[:300].tolist() * 2
+    frame["approved"] = np.where(frame.grade > 0.5, "yes", "no")
+    frame.loc[::50, "approved"], frame.loc[3::100, "height"] = None, np.nan
+    frame.to_parquet("new.parquet", index=False)
+    for number, part in enumerate(np.array_split(np.arange(ROWS), 3)):
+        frame.iloc[part].to_parquet(f"rows/part-{number}.parquet", index=False)
+    monkeypatch.setattr(files, "PIECE_ROWS", 70)
+    return frame
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--decision", "approved", "--sensitive", "sex,height", "--label", "paid"],
+        ["--decision", "approved", "--sensitive", "sex,job", "--crossed", "--positive", "no"],
+        ["--decision", "grade", "--sensitive", "sex", "--levels", "-0.5,0.25,1"],
+    ],
+)
+def test_decisions_that_are_counted_have_the_certificate_of_all_rows(decided, fairbits, monkeypatch, asked):
+    whole = json.loads(fairbits("certify", "new.parquet", *asked, "--json").out)
+    monkeypatch.setattr("fairbits.tables.counted_rows.MOST_ROWS", 100)
+    parts = json.loads(fairbits("certify", "rows", *asked, "--json").out)
+    assert {**parts, "notes": whole["notes"]} == whole
+    assert set(whole["notes"]) < set(parts["notes"])
+
+
+def test_people_are_counted_once_wherever_their_rows_are(decided, fairbits, monkeypatch):
+    asked = ["--decision", "approved", "--sensitive", "sex", "--label", "paid", "--person", "who"]
+    whole = json.loads(fairbits("certify", "new.parquet", *asked, "--json").out)
+    monkeypatch.setattr("fairbits.tables.counted_rows.MOST_ROWS", 100)
+    parts = json.loads(fairbits("certify", "rows", *asked, "--json").out)
+    assert parts["rows"] == whole["rows"] == 294  # six people have no decision
+    for one, other in zip(parts["certificate"]["bounds"], whole["certificate"]["bounds"], strict=True):
+        assert one["rows"] == other["rows"]
+        assert one["total_variation"] == pytest.approx(other["total_variation"], rel=1e-9)
+    for one, other in zip(parts["rates"], whole["rates"], strict=True):  # of other rows of the same people
+        assert one["rows"] == other["rows"]
+        assert one["selected"] == pytest.approx(other["selected"], abs=0.1)
+    decided.loc[599, "sex"] = "F" if decided.sex[299] == "M" else "M"
+    decided[400:].to_parquet("rows/part-2.parquet", index=False)
+    assert "A person has rows in two groups." in fairbits("certify", "rows", *asked).err
+    decided.loc[599, ["who", "sex"]] = "p0299", decided.sex[299]
+    decided.loc[299, "who"] = "p299"
+    decided["who"] = decided.who.str.removeprefix("p")
+    for number, part in enumerate(np.array_split(np.arange(ROWS), 3)):
+        decided.iloc[part].to_parquet(f"rows/part-{number}.parquet", index=False)
+    assert "differ only in leading zeros" in fairbits("certify", "rows", *asked).err
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    """Certifying decisions, by row and by person, and an audit of a table hold the same for four times the rows."""
+    used = {}
+    for rows in (1_000_000, 4_000_000):
+        folder = tmp_path / str(rows)
+        folder.mkdir()
+        for part in range(rows // 500_000):
+            rng, n = np.random.default_rng(part), 500_000
+            columns = {f"x{place}": rng.normal(size=n).astype(np.float32) for place in range(6)}
+            who, sex = part * n // 2 + np.arange(n) // 2, rng.integers(0, 2, n // 2).repeat(2)
+            people = {"who": who, "sex": np.where(sex, "f", "m"), "got": np.where(columns["x0"] > 0, "yes", "no")}
+            pd.DataFrame(columns | people).to_parquet(folder / f"{part}.parquet", index=False)
+        decided = ("certify", folder, "--decision", "got", "--sensitive", "sex")
+        audited = ("audit", folder, "--sensitive", "sex", "--columns", "x*")
+        for name, command in {"rows": decided, "people": (*decided, "--person", "who"), "audit": audited}.items():
+            used[name, rows] = measured(*command)["megabytes"]
+    for name in ("rows", "people", "audit"):
+        assert used[name, 4_000_000] < used[name, 1_000_000] + 150, used
+        assert used[name, 4_000_000] < 1_500, used
