@@ -181,11 +181,12 @@ class TableFile(Table):
         if self._parquet:
             read = list(dict.fromkeys([*own, *others]))
             groups = list(range(self._parquet.num_row_groups))[self._groups]
-            for batch in self._parquet.iter_batches(PIECE_ROWS, row_groups=groups, columns=read):
-                more = batch.select(others).to_pandas(ignore_metadata=True)
-                if dates:
-                    parse_dates(more)
-                yield batch.select(own).to_pandas()[own], more
+            with _parquet_file(self.path) as file:  # an open file keeps what it has read last
+                for batch in file.iter_batches(PIECE_ROWS, row_groups=groups, columns=read):
+                    more = batch.select(others).to_pandas(ignore_metadata=True)
+                    if dates:
+                        parse_dates(more)
+                    yield batch.select(own).to_pandas()[own], more
             return
         seen_otherwise = set(others) & {*texts, *verbatim}
         together = self._text_pieces([*own, *others] if not seen_otherwise else own, texts, verbatim)

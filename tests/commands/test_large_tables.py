@@ -332,5 +332,5 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         for name, command in {"rows": decided, "people": (*decided, "--person", "who"), "audit": audited}.items():
             used[name, rows] = measured(*command)["megabytes"]
     for name in ("rows", "people", "audit"):
-        assert used[name, 4_000_000] < used[name, 1_000_000] + 150, used
-        assert used[name, 4_000_000] < 1_500, used
+        assert used[name, 4_000_000] < used[name, 1_000_000] + 60, used
+        assert used[name, 4_000_000] < 1_000, used
