@@ -61,9 +61,10 @@ def fit_stack(
     encoder = table.group_encoder
     shared |= {"group_encoder_": encoder, "groups_": [] if encoder is None else encoder.names_}
     parts, cells = list(_parts(rows, len(estimators), table)), number_cells(table.y, table.s)
+    seen = {place: table.seen(part) for place, part in {id(part): part for part in parts}.items()}
     for worker, part in zip(workers, parts, strict=True):
         vars(worker).pop("feature_names_in_", None)  # of an earlier fit
-        vars(worker).update(shared, training_rows_=table.seen(part), has_unlabelled_=unlabelled is not None)
+        vars(worker).update(shared, training_rows_=seen[id(part)], has_unlabelled_=unlabelled is not None)
         replicas.append(_replica(worker, table, part, cells, noise_apart))
     with _progress(first.verbose, len(estimators), on_epoch or _WATCHER.get()) as report:
         give_up = None if hopeless is None else lambda epoch: hopeless(epoch, [r.history for r in replicas])
@@ -161,8 +162,7 @@ def _replica(worker: Any, table: Table, own: np.ndarray, cells: np.ndarray, nois
     seeds = np.random.SeedSequence(fit_seed(worker.random_state)).generate_state(4)
     init, split, loop, noise = map(int, seeds)
     generator = torch.Generator().manual_seed(split)
-    strata = torch.from_numpy(number_cells(table.y[own], table.s[own]))
-    train_rows, held = split_rows(strata, worker.training.validation_fraction, generator)
+    train_rows, held = split_rows(torch.from_numpy(cells[own]), worker.training.validation_fraction, generator)
     if len(held) < MIN_VALIDATION_ROWS:
         train_rows = held = torch.arange(len(own))
     held = held[: worker.max_validation_rows]

@@ -297,6 +297,18 @@ def word_probabilities(theta: Tensor) -> Tensor:
     return words
 
 
+def word_columns(theta: Tensor) -> Tensor:
+    """Return what `word_probabilities` does with rows innermost: faster, but a gradient would be summed differently.
+
+    (..., 2^m, n)
+    """
+    bits = theta.mT
+    words, cells = torch.ones_like(bits[..., :1, :]), torch.stack([1 - bits, bits], -2)
+    for cell in cells.unbind(-3):  # (..., 2, n) each
+        words = (words.unsqueeze(-2) * cell.unsqueeze(-3)).flatten(-3, -2)
+    return words
+
+
 def all_words(like: Tensor) -> Tensor:
     """List the 2^m code words in the order of `word_probabilities`, first bit most significant.  (2^m, m)"""
     m = like.shape[-1]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fairbits.errors import InputError
-from fairbits.information.words import all_words, in_transform, word_probabilities
+from fairbits.information.words import all_words, in_transform, word_columns
 
 # Up to this many bits an expectation over codes is the exact sum over all 2^m words, above it a mean of fixed draws.
 EXACT_EXPECTATION_BITS = 10
@@ -252,7 +252,8 @@ class CodeNet(nn.Module):
     def expected(self, theta: Tensor, of: Callable[[Tensor], Tensor], draws: int = FIXED_DRAWS) -> Tensor:
         """Return E[of(head(T)) | theta]: exact up to 10 bits, else over fixed draws for all rows.  (n, classes)"""
         if theta.shape[-1] <= EXACT_EXPECTATION_BITS:
-            return word_probabilities(theta) @ of(self.head(all_words(theta)))
+            words = word_columns(theta).mT.contiguous()  # else the product sums in another order
+            return words @ of(self.head(all_words(theta)))
         return of(self.head(self.fixed_codes(theta, draws))).mean(0)
 
     def fixed_codes(self, theta: Tensor, draws: int = FIXED_DRAWS) -> Tensor:

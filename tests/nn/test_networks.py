@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from fairbits.information.words import all_words, word_probabilities
+from fairbits.information.words import all_words, word_columns, word_probabilities
 from fairbits.nn import CodeNet, RunningInformation
 
 
@@ -29,6 +29,7 @@ def test_words_and_their_probabilities_are_in_the_same_order():
     torch.testing.assert_close(all_words(theta), words)
     expected = torch.stack([(theta * t + (1 - theta) * (1 - t)).prod(-1) for t in words], -1)
     torch.testing.assert_close(word_probabilities(theta), expected)
+    assert torch.equal(word_columns(theta).mT, word_probabilities(theta))
 
 
 @pytest.mark.parametrize(("code_size", "tolerance"), [(6, 0.01), (32, 0.02)])
