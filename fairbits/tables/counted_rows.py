@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype, is_object_dtype
 
+from fairbits.encoding import take_rows
 from fairbits.encoding.columns import label as text_of
 from fairbits.encoding.recognition import identifiers, without_zeros
 from fairbits.tables.table_file import ReadTable, Table
@@ -36,10 +37,7 @@ class CountedRows:
     ):
         self.by_person = bool(person)
         self.notes, pieces = _pieces(table, [*columns, *person])
-        n_files = min(-(-table.most_rows() // MOST_ROWS), MOST_FILES) if person else 0
-        stack, new = ExitStack(), tempfile.TemporaryFile
-        self._files: list[IO[bytes]] = [stack.enter_context(new()) for _ in range(n_files)]
-        weakref.finalize(self, stack.close)
+        self._people = PeopleFiles(table) if person else None
         found, counts, before = [], [np.zeros(0, np.int64)], 0
         for piece in pieces:
             for name, own_cuts in (cuts or {}).items():
@@ -48,8 +46,8 @@ class CountedRows:
             _, first, own = np.unique(number, return_index=True, return_counts=True)
             found.append(piece[list(columns)].iloc[first])
             counts.append(own)
-            if person:
-                self._keep(number + before, identifiers(piece[list(person)]))
+            if self._people:
+                self._people.write(piece[list(person)], number + before)
             before += len(first)
         frame = pd.concat(found, ignore_index=True)
         for name in frame:  # one piece may have numbers where another has texts
@@ -59,28 +57,57 @@ class CountedRows:
         self.frame = frame.iloc[np.unique(self._number, return_index=True)[1]].reset_index(drop=True)
         self.rows = np.bincount(self._number, np.concatenate(counts), len(self.frame)).astype(np.int64)
 
-    def _keep(self, numbers: np.ndarray, people: list[tuple[str, ...]]) -> None:
-        """Write rows to files, those of a person to one."""
-        places = [zlib.crc32("\x1f".join(without_zeros(name)).encode()) % len(self._files) for name in people]
-        for place, own in pd.Series(places).groupby(places).groups.items():
-            pickle.dump((numbers[own], [people[row] for row in own]), self._files[int(place)])
-
     def together(self, used: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
         """Yield which of the different rows each row of the table is, with the people of the rows in a frame, or None.
 
         Rows that are not `used` are left out. All rows of a person come at once.
         """
-        if not self._files:
+        if self._people is None:
             ends = self.rows[used].cumsum()
             for start in range(0, int(ends[-1]), MOST_ROWS):
                 rows = np.arange(start, min(start + MOST_ROWS, int(ends[-1])))
                 yield np.flatnonzero(used)[np.searchsorted(ends, rows, side="right")], None
-        for file in self._files:
-            parts = [*_read(file)]
-            rows = self._number[np.concatenate([numbers for numbers, _ in parts])] if parts else np.empty(0, np.int64)
-            people = pd.DataFrame([name for _, names in parts for name in names])
+        for people, (numbers,) in self._people.read() if self._people else ():
+            rows = self._number[numbers]
             if used[rows].any():
                 yield rows[used[rows]], people[used[rows]].reset_index(drop=True)
+
+
+class PeopleFiles:
+    """Temporary files in which all rows of a person meet; they are deleted at the end."""
+
+    def __init__(self, table: Table):
+        stack, new, n = ExitStack(), tempfile.TemporaryFile, -(-table.most_rows() // MOST_ROWS)
+        self._files: list[IO[bytes]] = [stack.enter_context(new()) for _ in range(min(n, MOST_FILES))]
+        weakref.finalize(self, stack.close)
+
+    def write(self, people: pd.DataFrame, *parts: Any) -> None:
+        """Write rows of arrays or frames, those of a person to one file."""
+        names = identifiers(people)
+        places = [zlib.crc32("\x1f".join(without_zeros(name)).encode()) % len(self._files) for name in names]
+        for place, own in pd.Series(places).groupby(places).groups.items():
+            rows = own.to_numpy()
+            content = pd.DataFrame([names[row] for row in rows]), *(take_rows(part, rows) for part in parts)
+            pickle.dump(content, self._files[int(place)])
+
+    def read(self) -> Iterator[tuple[pd.DataFrame, list[Any]]]:
+        """Yield people and what was written about them, file by file."""
+        for file in self._files:
+            end, found = file.tell(), []
+            file.seek(0)
+            while file.tell() < end:
+                found.append(pickle.load(file))  # our own, written just now
+            if found:
+                people, *parts = (_joined(own) for own in zip(*found, strict=True))
+                yield people, parts
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Return arrays or frames below one another; None of nothing."""
+    if parts[0] is None:
+        return None
+    frames = isinstance(parts[0], pd.DataFrame)
+    return pd.concat(parts, ignore_index=True) if frames else np.concatenate(parts)
 
 
 def _pieces(table: Table, columns: list[str]) -> tuple[list[str], Iterator[pd.DataFrame]]:
@@ -97,11 +124,3 @@ def _rounded(x: pd.Series, cuts: np.ndarray) -> pd.Series:
         return x
     below = np.append(cuts[0] - 1, cuts)[np.searchsorted(cuts, x, side="right")]
     return x.where(~np.isfinite(x), below)
-
-
-def _read(file: IO[bytes]) -> Iterator[tuple[np.ndarray, list[tuple[str, ...]]]]:
-    """Yield what was written to a temporary file of our own."""
-    end = file.tell()
-    file.seek(0)
-    while file.tell() < end:
-        yield pickle.load(file)

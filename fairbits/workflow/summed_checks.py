@@ -3,7 +3,7 @@
 import copy
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -14,9 +14,10 @@ import numpy as np
 from fairbits.certificate import Certificate, CertificateState, ProvedGap
 from fairbits.certificate.certification import CodedRows
 from fairbits.certificate.lower_bounds import gap_of_sums
-from fairbits.encoding.recognition import ComparedRows, RowSketch, row_hashes
+from fairbits.encoding.recognition import ComparedRows, RowSketch, person_numbers, row_hashes
 from fairbits.errors import InputWarning
 from fairbits.estimators.promises import released_class
+from fairbits.tables.counted_rows import PeopleFiles
 from fairbits.tables.fitted_model import FittedModel, RowPiece, RowReader, open_model
 from fairbits.tables.table_file import Table, TableFile, TablePart
 from fairbits.workers import do_jobs
@@ -53,26 +54,29 @@ class RowSums:
     rows: int = 0
 
     @classmethod
-    def nothing(cls, model: FittedModel, label: str | None) -> Self:
+    def nothing(cls, model: FittedModel, label: str | None, *, by_person: bool = False) -> Self:
         """Return the sums of no rows."""
         sketch = (model.record or {}).get("sketch")
         kept = model.limit.of if model.limit is not None else ("code",)
         labels = None if label is None else model.method.classes_
         return cls(
-            {of: [_state(model, of, labels) for _ in range(2)] for of in kept},
+            {of: [_state(model, of, labels, by_person) for _ in range(2)] for of in kept},
             None if sketch is None else ComparedRows(RowSketch(**sketch)),
         )
 
-    def add(self, model: FittedModel, piece: RowPiece, y: Any, rng: np.random.Generator) -> None:
-        """Add rows, each to one of the halves."""
+    def add(self, model: FittedModel, piece: RowPiece, y: Any, rng: np.random.Generator, person: Any = None) -> None:
+        """Add rows, each to one of the halves; or all rows of these people, each person to one of the halves."""
         half = rng.integers(2, size=len(piece.X))
+        if person is not None:
+            half = half[person_numbers(person, len(half))]
         self.rows += len(piece.X)
         for of, states in self.halves.items():
             coded = released_rows(model, piece.X, of)
             for number, state in enumerate(states):
                 own = half == number
                 part = coded._replace(theta=coded.theta[own])
-                state.add(part, sensitive_features=piece.s[own], y=None if y is None else y[own])  # type: ignore[index]
+                known = {"y": None if y is None else y[own], "person": None if person is None else person[own]}
+                state.add(part, sensitive_features=piece.s[own], **known)  # type: ignore[index]
 
     def merge(self, other: "RowSums") -> Self:
         """Add the rows of another part."""
@@ -120,10 +124,11 @@ def released_rows(model: FittedModel, X: np.ndarray, of: str | None = None) -> C
     return CodedRows(model.method.code_probabilities(X).astype(np.float64), model.groups, hard=model.is_hard)
 
 
-def _state(model: FittedModel, of: str, labels: Any) -> CertificateState:
+def _state(model: FittedModel, of: str, labels: Any, by_person: bool) -> CertificateState:
     if of == "class":
-        return CertificateState(model.method.classes_.tolist(), groups=model.groups, labels=labels)
-    return CertificateState(model.method, labels=labels)
+        classes = model.method.classes_.tolist()
+        return CertificateState(classes, groups=model.groups, labels=labels, by_person=by_person)
+    return CertificateState(model.method, labels=labels, by_person=by_person)
 
 
 @lru_cache(1)
@@ -139,9 +144,35 @@ def sum_part(job: SumJob) -> tuple[RowSums, dict[str, Any]]:
     model, part = _opened(job.model), job.part
     table = TableFile(part.path, groups=(part.first, part.last), **dict(job.reading))
     reader, sums = RowReader(model, table, groups=True), RowSums.nothing(model, job.label)
-    rng, fit_label = np.random.default_rng([0, job.number]), (model.record or {}).get("task", {}).get("label")
-    named = [name for name in dict.fromkeys([job.label, fit_label]) if name in table.names]
-    for piece in reader.pieces(typed=named):
+    rng = np.random.default_rng([0, job.number])
+    for piece, y in _labelled(reader, sums, job.label):
+        sums.add(model, piece, y, rng)
+    sums.halves = {of: [state.without_model() for state in states] for of, states in sums.halves.items()}
+    return sums, reader.counts()
+
+
+def summed_people(
+    model: FittedModel, table: Table, person: Sequence[str], label: str | None
+) -> tuple[RowSums, RowReader]:
+    """Sum up a table in which people have several rows, and each counts once: those of some people at a time."""
+    limiting, reader = limiting_label(model, table, label), RowReader(model, table, groups=True)
+    sums, files = RowSums.nothing(model, limiting, by_person=True), PeopleFiles(table)
+    for piece, y in _labelled(reader, sums, limiting, person):
+        files.write(piece.typed[list(person)], piece.X, piece.s, y)
+    rng = np.random.default_rng(0)
+    for people, (X, s, y) in files.read():
+        sums.add(model, RowPiece(X, people, people, s, np.ones(len(X), bool)), y, rng, people)
+    return sums, reader
+
+
+def _labelled(
+    reader: RowReader, sums: RowSums, label: str | None, more: Sequence[str] = ()
+) -> Iterator[tuple[RowPiece, Any]]:
+    """Yield rows of known groups, and labels where a limit is within them; see whether they are rows of the fit."""
+    model, table = reader.model, reader.table
+    fit_label = (model.record or {}).get("task", {}).get("label")
+    named = [name for name in dict.fromkeys([label, fit_label]) if name in table.names]
+    for piece in reader.pieces(typed=[*dict.fromkeys([*named, *more])]):
         if not len(piece.X):
             continue
         if sums.seen is not None:
@@ -149,14 +180,12 @@ def sum_part(job: SumJob) -> tuple[RowSums, dict[str, Any]]:
             fitted = piece.typed[fit_label].notna().to_numpy() if fit_label in named else slice(None)
             sums.seen.add(row_hashes(own[fitted]))  # the fit leaves rows without a label out
         y = None
-        if job.label is not None:
-            labels = classes_of(model, piece.typed[job.label], table)
+        if label is not None:
+            labels = classes_of(model, piece.typed[label], table)
             has = labels.notna().to_numpy()
-            piece = piece._replace(X=piece.X[has], s=piece.s[has])  # type: ignore[index]
+            piece = piece._replace(X=piece.X[has], s=piece.s[has], typed=piece.typed[has])  # type: ignore[index]
             y = labels[has].to_numpy(model.method.classes_.dtype)
-        sums.add(model, piece, y, rng)
-    sums.halves = {of: [state.without_model() for state in states] for of, states in sums.halves.items()}
-    return sums, reader.counts()
+        yield piece, y
 
 
 def sum_jobs(model: FittedModel, table: Table, label: str | None = None) -> list[SumJob]:

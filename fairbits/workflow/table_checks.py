@@ -31,7 +31,14 @@ from fairbits.workflow.recertified import (
     limiting_label,
     verdict_of,
 )
-from fairbits.workflow.summed_checks import STREAMED_ROWS, recertify_sums, released_rows, sum_jobs, summed_up
+from fairbits.workflow.summed_checks import (
+    STREAMED_ROWS,
+    recertify_sums,
+    released_rows,
+    sum_jobs,
+    summed_people,
+    summed_up,
+)
 
 
 class NewRows(NamedTuple):
@@ -91,7 +98,11 @@ def recertify(
     """
     for one in (model, *beside):
         one.need_code()
-    if not (person or beside or draws > 1) and (workers > 1 or cluster or table.most_rows() > STREAMED_ROWS):
+    streamed = not (beside or draws > 1) and table.most_rows() > STREAMED_ROWS
+    if streamed and person:
+        table.check_columns(person)
+        return recertify_sums(model, *summed_people(model, table, person, label), confidence)
+    if streamed or ((workers > 1 or cluster) and not (person or beside or draws > 1)):
         jobs = sum_jobs(model, table, label)
         how = {"workers": workers if workers > 1 else None, "cluster": cluster}
         return recertify_sums(model, *summed_up(model, table, jobs, label=label, **how), confidence)

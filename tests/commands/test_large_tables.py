@@ -314,6 +314,22 @@ def test_people_are_counted_once_wherever_their_rows_are(decided, fairbits, monk
     assert "differ only in leading zeros" in fairbits("certify", "rows", *asked).err
 
 
+def test_people_are_counted_once_in_the_sums_of_a_model(decided, fairbits, monkeypatch):
+    asked = ["certify", "m", "new.parquet", "--person", "who", "--json"]
+    whole = json.loads(fairbits(*asked).out)
+    monkeypatch.setattr("fairbits.workflow.table_checks.STREAMED_ROWS", 0)
+    monkeypatch.setattr("fairbits.tables.counted_rows.MOST_ROWS", 100)
+    parts = json.loads(fairbits("certify", "m", "rows", *asked[3:]).out)
+    (one,), (other,) = (found["certificate"]["bounds"] for found in (parts, whole))
+    assert one["rows"] == other["rows"]
+    assert sum(one["rows"].values()) == 300
+    assert one["total_variation"] == pytest.approx(other["total_variation"], rel=1e-9)
+    assert one["information"] == pytest.approx(other["information"], rel=1e-9)
+    assert parts["certificate"]["by_person"]
+    assert parts["verdict"] == whole["verdict"]
+    assert "has no column 'nobody'" in fairbits("certify", "m", "rows", "--person", "nobody").err
+
+
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     """Certifying decisions, by row and by person, and an audit of a table hold the same for four times the rows."""
