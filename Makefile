@@ -26,7 +26,7 @@ docs: $(INSTALLED)  ## the documentation as a site in build/docs; warnings are e
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(BIN)/python -m sphinx -q -W --keep-going docs build/docs
 
-bench: $(INSTALLED)  ## speed and memory, as ratios in one run on one thread
+bench: $(INSTALLED)  ## speed against other libraries, as ratios in one run on one thread, and docs/speed.md
 	$(BIN)/python -m benchmarks
 
 table: $(INSTALLED)  ## the numbers of the README; keeps what it has finished in results/core

@@ -23,6 +23,16 @@ HEAD = """\
 turns. A ratio says how many times as fast fairbits is: above 1 it is faster. It is the median of repetitions in
 CPU seconds; the third column has the middle half of them.
 """
+LIMITS = """
+## What limits it
+
+- A stack takes part of its time for matrix products and random numbers, which the line below its own measures alone.
+  The rest goes to many small operations. One fused operation would be faster, but would round in another way.
+- Fairlearn's adversary takes eight times as many steps with its batches of 32. Lines with batches of 256 compare equal
+  steps.
+- A code takes most of its time for one product, in which torch is slower than numpy on this processor (the line below).
+  A random code also waits for random numbers of the operating system.
+"""
 
 
 def page(kept: dict) -> str:
@@ -32,7 +42,7 @@ def page(kept: dict) -> str:
         f"{name} {how[name]}" for name in ("torch", "scikit-learn", "fairlearn", "aif360") if name in how
     )
     foot = f"Measured on {how['date']} at commit {how['commit']}: {how['cpu']}, {libraries}."
-    return "\n".join([HEAD, *table(kept["lines"]), "", foot, ""])
+    return "\n".join([HEAD, *table(kept["lines"]), "", foot, LIMITS])
 
 
 def measure(names: list[str], size) -> list[Line]:

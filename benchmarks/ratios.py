@@ -9,6 +9,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,7 +92,8 @@ def _cells(one: Line) -> list[str]:
 
 def made() -> dict[str, str]:
     """Return when, with what and on which processor the numbers are measured."""
-    return {"date": date.today().isoformat(), "commit": COMMIT, "cpu": _processor(), **versions("fairlearn", "aif360")}
+    others = filter(find_spec, ("fairlearn", "aif360"))
+    return {"date": date.today().isoformat(), "commit": COMMIT, "cpu": _processor(), **versions(*others)}
 
 
 def _processor() -> str:

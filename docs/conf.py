@@ -44,7 +44,7 @@ sphinx_gallery_conf = {
 BELOW = {
     "quickstart": ["concepts", "first-mistakes"],
     "guide": ["methods", "correlation-remover", "extending"],
-    "certificate": ["theory", "reproduction", "measured", "scale", "datasets"],
+    "certificate": ["theory", "reproduction", "measured", "speed", "scale", "datasets"],
 }
 TOCTREE = "\n```{{toctree}}\n:hidden:\n\n{}\n```\n"
 LISTED = "## {}\n\n{}\n\n```{{eval-rst}}\n.. autosummary::\n   :toctree:\n   :nosignatures:\n\n   {}\n```\n"

@@ -12,6 +12,7 @@ import torch
 from battery import few_trees, train_briefly
 
 import benchmarks
+from benchmarks import __main__ as bench
 from benchmarks import growth, information, ratios
 from benchmarks.outcomes import Job, outcomes, quietly
 from fairbits.datasets import load_adult, load_bank, load_compas
@@ -152,6 +153,26 @@ def test_lines_beyond_their_target_and_lines_that_changed_are_named():
         "| steep | 1.2 | 1.2 to 1.2 | at most 1.1 |",
         "| absent | not installed |  |  |",
     ]
+
+
+def test_the_page_of_speeds_is_that_of_the_run_that_was_kept():
+    kept = ratios.read(bench.KEPT)
+    assert bench.page(kept) == bench.PAGE.read_text()
+    assert {"commit", "cpu", "torch", "scikit-learn"} <= kept["made"].keys()
+
+
+def test_a_run_names_what_changed_and_fails_beyond_a_target(monkeypatch, tmp_path, capsys):
+    lines = iter([[ratios.line("fit", [value], at_least=1)] for value in (2.0, 0.5)])
+    for name, value in {"KEPT": tmp_path / "new" / "kept.json", "PAGE": tmp_path / "page.md"}.items():
+        monkeypatch.setattr(bench, name, value)
+    monkeypatch.setattr(bench, "PARTS", {"training": lambda size: next(lines)})
+    monkeypatch.setattr("sys.argv", ["benchmarks"])
+    for code, words in ((0, ""), ("beyond the target: fit", "changed: fit: 2 before, 0.5 now (-75 %)")):
+        with pytest.raises(SystemExit) as ended:
+            bench.main()
+        assert ended.value.code == code
+        assert words in capsys.readouterr().out
+        assert bench.page(ratios.read(bench.KEPT)) == bench.PAGE.read_text()
 
 
 def test_a_power_law_has_its_exponent():
