@@ -19,17 +19,17 @@ from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError
 from fairbits.modelfile import load
 from fairbits.modelfile.manifest import INNER, MANIFEST, RECORD, read_record
-from fairbits.tables.table_file import DATE_SHARE, Pair, Table, as_dates
+from fairbits.tables.table_file import Pair, Table, as_dates
 
 if TYPE_CHECKING:
     from fairbits.tables.group_reader import GroupReader
 
 TRUTHS = {"true": "True", "false": "False"}
 NAMED_VALUES = 3
-KINDS: dict[str, tuple[str, Callable[[pd.Series], pd.Series], float]] = {  # words, conversion, share that may fail
-    "number": ("numbers", partial(pd.to_numeric, errors="coerce"), 0.0),
-    "date": ("dates such as 2026-01-31", as_dates, 1 - DATE_SHARE),
-    "sensitive": ("numbers or dates such as 2026-01-31", partial(pd.to_numeric, errors="coerce"), 0.0),
+KINDS: dict[str, tuple[str, Callable[[pd.Series], pd.Series]]] = {  # words and conversion
+    "number": ("numbers", partial(pd.to_numeric, errors="coerce")),
+    "date": ("dates such as 2026-01-31", as_dates),
+    "sensitive": ("numbers or dates such as 2026-01-31", partial(pd.to_numeric, errors="coerce")),
 }
 Chosen = Callable[[int, int], np.ndarray]  # (first row, rows) -> which of them, (rows,) bool
 
@@ -260,12 +260,12 @@ class RowReader:
 
 def as_fitted(column: pd.Series, kind: str, table: Table, *, rows_before: int = 0) -> pd.Series:
     """Return a column as the kind it was in the fit; raise InputError if too many of its values are of another."""
-    held, converted, wrong_share = KINDS[kind]
+    held, converted = KINDS[kind]
     if column_kind(column) == "date" if kind == "date" else is_numeric_dtype(column):
         return column  # dates of a Parquet file may be durations
     values = converted(column.astype("str"))
     wrong = (column.notna() & values.isna()).to_numpy()
-    if wrong.sum() > wrong_share * column.notna().sum():
+    if wrong.sum() > (table.wrong_dates if kind == "date" else 0.0) * column.notna().sum():
         first = int(np.flatnonzero(wrong)[0])
         raise InputError(
             f"Column {column.name!r} of {table.path} held {held} when the model was fitted; in row "

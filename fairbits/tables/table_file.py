@@ -56,6 +56,7 @@ class Table(ABC):
     reading: dict[str, Any]  # separator and encoding, as they were passed
     names: list[str]
     notes: list[str]
+    wrong_dates = 1 - DATE_SHARE  # share of the values of a column that may be none, and count as missing
 
     def check_columns(self, names: Names, reason: str = "") -> None:
         """Raise InputError if the table lacks a column, with the name that comes nearest."""

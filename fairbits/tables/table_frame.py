@@ -12,7 +12,8 @@ from fairbits.tables.table_file import Names, Pair, Table, TablePart, parse_date
 class TableFrame(Table):
     """A pandas frame; errors call it by a name."""
 
-    def __init__(self, frame: pd.DataFrame, name: str = "the rows"):
+    def __init__(self, frame: pd.DataFrame, name: str = "the rows", wrong_dates: float = Table.wrong_dates):
+        self.wrong_dates = wrong_dates
         self.frame, self.path, self.reading = frame, Path(name), {}
         self.names, self.notes = list(map(str, frame.columns)), []
 

@@ -147,6 +147,16 @@ def test_a_bad_request_spoils_no_other_of_its_batch(service, expected):
         assert answer.status == 422 or answer.content["codes"] == codes[rows].tolist()
 
 
+def test_a_bad_date_is_refused_whatever_else_is_in_the_batch(service, expected):
+    """A column of a file may have a few; if a batch might, an answer would depend on the requests beside it."""
+    address, _ = service
+    _, contents = requests(expected[0][READ], 64)
+    contents[40]["rows"] = [{**contents[40]["rows"][0], "day": "yesterday"}]
+    answers = asyncio.run(load(int(address.rpartition(":")[2]), contents, 32))
+    assert [number for number, answer in enumerate(answers) if answer.status != 200] == [40]
+    assert "held dates" in answers[40].content["error"]
+
+
 def test_a_thousand_requests_at_32_a_time_are_neither_lost_nor_mixed_up(service, expected, record_property):
     address, _ = service
     frame, codes, classes = expected
