@@ -83,7 +83,10 @@ class PenalisedCodeClassifier(CodeClassifier):
             return {"total": cross_entropy, "cross_entropy": cross_entropy}
         cells = enumerate(measured.prepared)
         values = [self.penalty(net, i, theta, groups, measured.noise) for i, (groups, _) in cells]
-        penalty, information = (add_cells(parts, measured.prepared) for parts in zip(*values, strict=True))
+        penalties, informations = zip(*values, strict=True)
+        penalty = add_cells(penalties, measured.prepared)
+        same = all(one is other for one, other in values)  # where there is no other form for batches
+        information = penalty if same else add_cells(informations, measured.prepared)
         total = torch.lerp(cross_entropy, penalty, scalars["gamma"] * scalars["ramp"])
         return {"total": total, "cross_entropy": cross_entropy, "information": information}
 

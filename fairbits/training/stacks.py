@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class Stack:
 
     def _alone(self, function: Callable, args: Any) -> Any:
         """Do the same operations without vmap, which costs a small network more than its step."""
-        return function(self._template, *map_tensors(lambda t: t[0], args))
+        return function(self._template, *map_tensors(itemgetter(0), args))
 
     def differentiate(
         self, function: Callable, *args: Any, owned: Callable[[str], bool] | None = None
@@ -95,10 +96,11 @@ class Stack:
         mine = [name for name in self.leaves if owned is None or owned(name)]
         outputs, weights = terms["total"], None if alone else torch.ones_like(terms["total"])
         leaves = [self.leaves[name] for name in mine]
-        found = torch.autograd.grad(outputs, leaves, weights, materialize_grads=True)
-        known = dict(zip(mine, found, strict=True))
-        parts = [known[name] if name in known else torch.zeros_like(leaf) for name, leaf in self.leaves.items()]
-        gradient = torch.cat([part.reshape(len(self), -1) for part in parts], 1)
+        found: Sequence[Tensor] = torch.autograd.grad(outputs, leaves, weights, materialize_grads=True)
+        if owned is not None:
+            known = dict(zip(mine, found, strict=True))
+            found = [known[name] if name in known else torch.zeros_like(leaf) for name, leaf in self.leaves.items()]
+        gradient = torch.cat([part.reshape(len(self), -1) for part in found], 1)
         return {name: value.detach().view(len(self)) for name, value in terms.items()}, gradient
 
     def training(self, mode: bool) -> None:
