@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-import tomllib
 import urllib.request
 from pathlib import Path
 
@@ -27,21 +26,28 @@ def steps():
     return [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def test_it_is_the_version_of_this_package_and_runs_as_nobody_in_particular():
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+def test_it_has_a_health_check_and_runs_as_nobody_in_particular():
     found = dict(steps())
-    assert f"'fairbits[serve]=={version}'" in found["RUN"]
     assert found["USER"] != "root"
     assert {"FROM", "HEALTHCHECK", "CMD"} <= found.keys()
 
 
+def copied(what, place):
+    """Copy what a step names, files into a folder or a folder to a name, from the checkout."""
+    *sources, to = shlex.split(what)
+    for source in sources:
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, place / to)
+        else:
+            shutil.copy(ROOT / source, place / to)
+
+
 @pytest.mark.slow
 def test_its_steps_make_a_healthy_service(hard, tmp_path):
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, ROOT], check=True)
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    links = f"{tmp_path} {os.environ.get('PIP_FIND_LINKS', '')}"
-    path = f"{tmp_path / 'venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    inside = {"cwd": tmp_path, "env": {**os.environ, "PATH": path, "PIP_FIND_LINKS": links, "PYTHONPATH": ""}}
+    path, place = f"{tmp_path / 'venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", tmp_path / "image"
+    place.mkdir()
+    inside = {"cwd": place, "env": {**os.environ, "PATH": path, "PYTHONPATH": ""}}
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -49,7 +55,7 @@ def test_its_steps_make_a_healthy_service(hard, tmp_path):
     for name, what in steps():
         here = what.replace("8000", port).replace("/model", str(hard / "m"))
         if name == "COPY":
-            shutil.copy(ROOT / shlex.split(what)[0], tmp_path)
+            copied(what, place)
         elif name == "RUN":
             subprocess.run(here, shell=True, check=True, **inside)
         elif name == "HEALTHCHECK":
