@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog
 
-from fairbits.estimators.optimal_front import LEAST_LIMIT, k_means
+from fairbits.estimators.optimal_front import k_means, solved
 
 SHARES = np.linspace(1, 0, 21)[1:]  # of the disparity without protection: the limits of the linear programmes
 COLLINEAR = 1e-6  # of the largest singular value: directions of X below this are left out
@@ -201,14 +200,11 @@ def _prices(gain: np.ndarray, shares: list[np.ndarray], limit: float) -> list[np
         below.append(sparse.hstack([-rates, sparse.kron(one_each, start)]))
         widths.append(np.concatenate([np.zeros(n), np.kron(own[0], np.kron([0, 1], np.ones(classes)))]))
     limits = sparse.vstack([*above, *below, np.array(widths)], format="csr")
-    most = np.concatenate([np.zeros(limits.shape[0] - len(shares)), np.full(len(shares), 2 * max(limit, LEAST_LIMIT))])
     one_class = sparse.hstack(
         [sparse.kron(sparse.identity(cells), np.ones((1, classes))), sparse.csr_matrix((cells, bands))]
     )
     cost = np.concatenate([-gain.ravel(), np.zeros(bands)])
-    found = linprog(cost, A_ub=limits, b_ub=most, A_eq=one_class.tocsr(), b_eq=np.ones(cells), method="highs")
-    if found.x is None:
-        raise RuntimeError(f"The linear programme of {cells} cells has no solution: {found.message}")
+    found = solved(cost, limits, len(shares), 2 * limit, one_class.tocsr())
     upper, lower = -found.ineqlin.marginals[: -len(shares)].reshape(2, -1, classes)
     ends = np.cumsum([len(share) for share in shares])[:-1]
     prices = [np.zeros((classes, len(own))) for own in present]

@@ -20,7 +20,7 @@ from fairbits.settings import check_value
 
 CELL_ROWS = 20_000  # rows that k-means looks at
 SMALLEST = 1e-9  # probability of a class given a word, before its logarithm is taken
-LEAST_LIMIT = 2e-7  # below, HiGHS calls some programmes infeasible that have a solution
+LEAST_LIMITS = (4e-7, 2e-6, 2e-5)  # below, HiGHS calls some programmes infeasible that have a solution
 CONVERGED = 1e-7  # bits that a round must add
 MEASURES = ("limit", "information", "accuracy", "auc", "total_variation")
 
@@ -165,6 +165,16 @@ class _Cells:
         return OptimalCode(limit, *scores, self.centres, law, decoder)
 
 
+def solved(cost: np.ndarray, below: Any, n: int, most: float, sums: Any) -> Any:
+    """Return what HiGHS finds to cost least where `sums` are 1 and `below` is at most 0, in its last n rows `most`."""
+    for least in LEAST_LIMITS:
+        ends = np.append(np.zeros(below.shape[0] - n), np.full(n, max(most, least)))
+        found = linprog(cost, A_ub=below, b_ub=ends, A_eq=sums, b_eq=np.ones(sums.shape[0]), method="highs")
+        if found.x is not None:
+            return found
+    raise RuntimeError(f"The linear programme of {len(cost):,} numbers has no solution: {found.message}")
+
+
 def constrained_law(gain: np.ndarray, group: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray]:
     """Maximise sum_bt gain[b,t] q(t|b) within a limit of the total variation between groups, and price the limit.
 
@@ -187,11 +197,8 @@ def constrained_law(gain: np.ndarray, group: np.ndarray, limit: float) -> tuple[
     slack, added = sparse.identity(slacks), sparse.kron(sparse.identity(pairs), one_each)
     below = sparse.block_array([[apart, -slack], [-apart, -slack], [None, added]], format="csr")
     sums = sparse.hstack([sparse.kron(sparse.identity(n), one_each), sparse.csr_matrix((n, slacks))], format="csr")
-    most = np.concatenate([np.zeros(2 * slacks), np.full(pairs, 2 * max(limit, LEAST_LIMIT))])
     cost = np.concatenate([-gain.ravel(), np.zeros(slacks)])
-    found = linprog(cost, A_ub=below, b_ub=most, A_eq=sums, b_eq=np.ones(n), method="highs")
-    if found.x is None:
-        raise RuntimeError(f"The linear programme of {n} cells and {words} words has no solution: {found.message}")
+    found = solved(cost, below, pairs, 2 * limit, sums)
     law = np.clip(found.x[: n * words].reshape(n, words), 0, 1)
     law[law < SMALLEST] = 0
     upper, lower = -found.ineqlin.marginals[: 2 * slacks].reshape(2, pairs, words)

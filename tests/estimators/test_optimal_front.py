@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from fairbits import InputError
+from fairbits.estimators import optimal_front as optimal_fronts
 from fairbits.estimators.optimal_front import (
     constrained_law,
     optimal_codes,
@@ -181,3 +182,15 @@ def test_a_limit_of_nothing_has_a_solution(seed):
     law, _ = constrained_law(gain, group, 0.0)
     assert np.ptp(group @ law, axis=0).max() < 1e-5
     assert (gain * law).sum() >= gain.sum(0).max() - 1e-5, "as good as one word for all"
+
+
+def test_where_the_least_limit_is_too_little_the_next_one_is_tried(monkeypatch):
+    group = np.random.default_rng(0).dirichlet(np.full(95, 0.05), 4)
+    gain = np.random.default_rng(1).random((95, 4)) * group.mean(0)[:, None]
+    expected, _ = constrained_law(gain, group, 1e-6)
+    monkeypatch.setattr(optimal_fronts, "LEAST_LIMITS", (-1.0, 2e-6))  # below 0 there is no solution
+    law, _ = constrained_law(gain, group, -1.0)
+    np.testing.assert_array_equal(law, expected)
+    monkeypatch.setattr(optimal_fronts, "LEAST_LIMITS", (-1.0,))
+    with pytest.raises(RuntimeError, match="has no solution"):
+        constrained_law(gain, group, -1.0)
