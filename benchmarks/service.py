@@ -29,7 +29,20 @@ from benchmarks.scale import COMMAND, measured
 FOLDER = RESULTS / "service"
 REQUESTS, AT_A_TIME, MOST_ROWS = 1_000, 32, 3
 FITTED = (1_000, 20_000)  # rows; with more than 1,500 boosted trees stand beside the logistic regression
-ROLES = ("--label", "repaid", "--sensitive", "sex", "--drop", "row_id", "--for", "codes", "--max-disparity", "0.5")
+ROLES = (
+    "--label",
+    "repaid",
+    "--sensitive",
+    "sex",
+    "--drop",
+    "row_id",
+    "--for",
+    "codes",
+    "--max-disparity",
+    "0.5",
+    "--seed",
+    "0",
+)
 HEAD = f"""\
 # Requests against time
 

@@ -25,7 +25,7 @@ from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import MISTAKE
 from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import fit_stack, fit_steps
-from fairbits.estimators.inputs import said_elsewhere
+from fairbits.estimators.inputs import new_group_encoder, said_elsewhere
 from fairbits.estimators.linear_code import LinearCodeClassifier
 from fairbits.estimators.promises import (
     Calibration,
@@ -234,7 +234,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     def _train(self, template: Any, X: Any, y: np.ndarray, s: Any) -> tuple[list, Any, list]:
         """Fit the encoders, then all models; return the encoders, the rows as encoded by them, and the models."""
         *front, (_, method) = template.steps if isinstance(template, Pipeline) else [("method", template)]
-        stacks = self._stacks(method, self._expected_rows(s, len(y)))
+        stacks = self._stacks(method, self._expected_rows(method, s, len(y)))
 
         def fit(*rows: Any, **data: Any) -> None:
             for stack in stacks:
@@ -261,10 +261,12 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         made = [Decision(model, in_words(model), place, *known) for place, model in enumerate(models)]
         return np.column_stack(shown), np.column_stack(found), made
 
-    def _expected_rows(self, s: Any, n: int) -> np.ndarray:
+    def _expected_rows(self, method: Any, s: Any, n: int) -> np.ndarray:
         """Return about how many rows of each group calibrate, by the training rows, where groups are the smallest."""
         with said_elsewhere():
-            groups = GroupEncoder().fit(s, n_rows=n).transform(s, n_rows=n)
+            groups = (
+                new_group_encoder(getattr(method, "groups", "intersection")).fit(s, n_rows=n).transform(s, n_rows=n)
+            )
         share = self.calibration_fraction / (1 - self.calibration_fraction)
         return share * min((np.bincount(column) for column in groups.T), key=min)
 

@@ -270,8 +270,15 @@ def test_small_groups_also_get_codes_of_two_words():
         assert {m.max_words for m in labels} == words
         assert sum(m.max_words == 2 for m in labels) == 4 * (2 in words)
     s = np.repeat([0, 1, 2], [70, 700, 1_400])
-    rows = model._expected_rows(np.column_stack([s, s > 0]), len(s))
+    rows = model._expected_rows(LinearCodeClassifier(), np.column_stack([s, s > 0]), len(s))
     assert rows.tolist() == pytest.approx([30, 300, 600])
+
+
+def test_columns_that_are_too_many_to_cross_are_counted_each():
+    columns = np.random.default_rng(0).integers(0, 9, (600, 4))
+    method, model = LinearCodeClassifier(groups="each"), CertifiedClassifier(max_disparity=0.1)
+    smallest = min((np.bincount(column) for column in columns.T), key=min)
+    assert model._expected_rows(method, columns, 600).tolist() == pytest.approx((smallest * 3 / 7).tolist())
 
 
 def test_a_code_that_is_no_better_than_a_safer_one_is_left_out():
