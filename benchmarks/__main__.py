@@ -31,7 +31,6 @@ LIMITS = """
 - Fairlearn's adversary takes eight times as many steps with its batches of 32. Lines with batches of 256 compare equal
   steps.
 - A code takes most of its time for one product, in which torch is slower than numpy on this processor (the line below).
-  A random code also waits for random numbers of the operating system.
 """
 
 

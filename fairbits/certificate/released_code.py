@@ -1,7 +1,7 @@
 """What is released of each person's code, and where a fitted model keeps it."""
 
 import hashlib
-import os
+import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral
@@ -18,8 +18,8 @@ CHOSEN = ("estimator_", "best_estimator_")  # where a choice among models keeps 
 
 
 def system_uniforms(n: int, m: int) -> np.ndarray:
-    """Return fresh uniforms in [0, 1) from the operating system, (n, m): no seed makes them again."""
-    return np.frombuffer(os.urandom(4 * n * m), np.uint32).reshape(n, m) * 2.0**-32
+    """Return fresh uniforms in [0, 1), (n, m), by OpenSSL's generator for keys: no seed makes them again."""
+    return np.frombuffer(ssl.RAND_bytes(4 * n * m), np.uint32).reshape(n, m) * 2.0**-32
 
 
 @dataclass(frozen=True)

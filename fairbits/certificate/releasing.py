@@ -97,10 +97,10 @@ def release(
     """Draw a code for every person and enter it in a ledger, which refuses a second draw of the same person.
 
     A certificate covers a fixed number of draws per person, of whatever kind. `transform` has no memory; this has. The
-    random numbers are the operating system's, whatever the model's random_state, and every code is on the disk before
-    this returns. A hard code is not drawn, and the same one again is harmless: it needs no ledger. With one, people are
-    noticed who also have a code of another model, or whose code has changed with their values; without one, nobody
-    counts.
+    random numbers are those that OpenSSL makes keys of, whatever the model's random_state, and every code is on the
+    disk before this returns. A hard code is not drawn, and the same one again is harmless: it needs no ledger. With
+    one, people are noticed who also have a code of another model, or whose code has changed with their values; without
+    one, nobody counts.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ from fairbits.nn import Inputs, PlainNet
 from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch, Replica, Schedule, TrainingData, train
 
-PREDICTION_ROWS = 16_384  # rows predicted at a time
+PREDICTION_ROWS = 4096  # rows predicted at a time: their hidden units stay in the processor's cache
 CONCERNED_ROWS = 10_000  # rows of a fit that its concerns are judged by
 softmax = partial(torch.softmax, dim=-1)  # logits of classes (..., n, classes) to their probabilities
 

@@ -101,7 +101,7 @@ def neuronwise_information(theta: Tensor, groups: Groups, **weighing: Unpack[Wei
     """
     row_weights, prior = group_weights(theta, groups, **weighing)
     with torch.no_grad():
-        _, divergence, log_ratio = mixture_divergence(row_weights @ _cells(theta), prior)
+        _, divergence, log_ratio = mixture_divergence(_cell_means(row_weights, 1 - theta, theta), prior)
         share = prior.unsqueeze(-1) / LN2
         value = torch.add(*(share.mT @ divergence).chunk(2, -1))  # (..., 1, m)
         zero, one = (share * log_ratio).chunk(2, -1)
@@ -122,15 +122,15 @@ def neuronwise_penalty(theta: Tensor, groups: WeighedGroups) -> Tensor:
     """
     row_weights, prior = groups
     with torch.no_grad():
-        _, _, log_ratio = mixture_ratio(row_weights @ _cells(theta), prior)
+        _, _, log_ratio = mixture_ratio(_cell_means(row_weights, 1 - theta, theta), prior)
         zero, one = (prior.unsqueeze(-1) / LN2 * log_ratio).chunk(2, -1)
         constant, gradient = zero.sum((-2, -1)), row_weights.mT @ (one - zero)
     return (theta * gradient).sum((-2, -1)) + constant
 
 
-def _cells(theta: Tensor) -> Tensor:
-    """Return every bit's chances of 0, then of 1.  (..., n, 2m)"""
-    return torch.cat([1 - theta, theta], -1)
+def _cell_means(row_weights: Tensor, zero: Tensor, one: Tensor) -> Tensor:
+    """Return the groups' means of something of every bit's 0, then of its 1 (..., n, m).  (..., K, 2m)"""
+    return torch.cat([row_weights @ zero, row_weights @ one], -1)  # the small tables side by side, not the rows
 
 
 def word_tables(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing]) -> tuple[Tensor, Tensor]:
@@ -251,8 +251,9 @@ def neuronwise_bias(theta: Tensor, groups: Groups, **weighing: Unpack[Weighing])
     tensor([0.0012, 0.0012])
     """
     row_weights, prior = group_weights(theta, groups, **weighing)
-    cells = _cells(theta)
-    bias = _bias(row_weights @ cells, row_weights @ cells.square(), row_weights, prior)
+    zero, one = 1 - theta, theta
+    means, squares = _cell_means(row_weights, zero, one), _cell_means(row_weights, zero.square(), one.square())
+    bias = _bias(means, squares, row_weights, prior)
     return torch.add(*bias.chunk(2, -1))
 
 

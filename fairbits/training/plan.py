@@ -122,7 +122,7 @@ class StratifiedBatches:
         """Return the rows of one epoch's batches.  (steps, width)"""
         order = torch.zeros(self.steps * self.width, dtype=torch.long)
         for slots, rows in zip(self._slots, self._members, strict=True):
-            order[slots] = rows[torch.randperm(len(rows), generator=generator)]
+            order.index_copy_(0, slots, rows.index_select(0, torch.randperm(len(rows), generator=generator)))
         return order.view(self.steps, self.width)
 
 
