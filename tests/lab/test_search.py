@@ -60,19 +60,20 @@ def test_mixed_architectures_end_with_the_same_trials_when_killed(tmp_path, cut)
     assert [asdict(t) for t in make(records=file, mixed=True).run(9)] == [asdict(t) for t in trials]
 
 
-def test_successive_halving_stops_all_but_the_best_third_so_far(tmp_path, monkeypatch):
+@pytest.mark.parametrize("objective", [Objective(), Objective("constrained", "gpa", 0.1)], ids=lambda o: o.name)
+def test_successive_halving_stops_all_but_the_best_third_so_far(tmp_path, monkeypatch, objective):
     monkeypatch.setattr(search, "RUNGS", (1, 2))
     file, cut = tmp_path / "trials.jsonl", tmp_path / "cut.jsonl"
-    often = {**BRIEF, "batch_size": 8}  # so many steps that every epoch is validated
-    how = {"mixed": True, "halving": True, "estimator": BinaryBernoulliClassifier(**often)}
+    how = {"mixed": True, "halving": True, "objective": objective}
     trials = make(records=file, **how).run(12)
     assert {t.state for t in trials} == {"complete", "pruned"}
-    for rung in (0, 1):
+    for rung in (1, 2):
         for number, trial in enumerate(trials):
             values = [t.watched[rung] for t in trials[: number // 3 * 3] if rung in t.watched]
             if rung in trial.watched and sum(v > trial.watched[rung] for v in values) >= (len(values) + 3) / 3:
                 assert (trial.state, max(trial.watched)) == ("pruned", rung)
-    assert all(max(t.watched) == 1 for t in trials if t.state == "complete")
+    assert all(max(t.watched) == 2 for t in trials if t.state == "complete")
+    assert all(not t.scores for t in trials if t.state == "pruned")
     for batches in range(4):
         cut.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:batches]))
         assert [asdict(t) for t in make(records=cut, **how).run(12)] == [asdict(t) for t in trials]

@@ -95,6 +95,7 @@ def test_nothing_but_failures_is_said():
         ({"objective": "pareto", "leakage": "nonsense"}, "leakage='nonsense' is not among"),
         ({"sampler": "grid"}, "sampler='grid'"),
         ({"sampler": "gp"}, "one trial at a time"),
+        ({"objective": "pareto", "halving": True}, "has no order by which to halve trials"),
         ({"n_trials": 0}, "n_trials=0 must be a whole number,? at least 1"),
         ({"trials_at_once": 1.5}, "trials_at_once=1.5"),
         ({"random_state": None}, "random_state=None"),

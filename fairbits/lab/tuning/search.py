@@ -5,7 +5,8 @@ import hashlib
 import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from fairbits.metrics.gaps import prediction_scores
 
 STARTUP_TRIALS = 10  # chosen at random, before the sampler starts to learn
 PRUNING_TRIALS, PRUNING_EPOCHS = 16, 20  # trials before the first is stopped early; epochs between decisions
-RUNGS, KEPT = (10, 30), 3  # epochs after which successive halving keeps the best of every so many trials
+RUNGS, KEPT = (10, 30), 3  # epochs of the short trainings of which successive halving keeps one in so many
 STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 
 
@@ -34,7 +35,7 @@ class Trial:
     params: dict[str, Any]
     state: str = "complete"
     scores: list[dict[str, float]] = field(default_factory=list)  # of each fold
-    watched: dict[int, float] = field(default_factory=dict)  # epoch -> value on validation rows, best so far
+    watched: dict[int, float] = field(default_factory=dict)  # epoch -> what it was worth, by which it was stopped
 
     @property
     def mean(self) -> dict[str, float]:
@@ -172,19 +173,40 @@ class Search:
         """Train the trials as one stack, or one by one if any of them diverges."""
         trials = [Trial(one.params) for one in asked]
         try:
-            self._train_stack(trials, asked)
+            (self._train_halved if self.halving else self._train_stack)(trials, asked)
         except FloatingPointError:
             if len(trials) == 1:
                 return [Trial(asked[0].params, "failed")]
             return [trial for one in asked for trial in self._train([one])]
         return trials
 
-    def _train_stack(self, trials: list[Trial], asked: list[optuna.Trial]) -> None:
+    def _train_halved(self, trials: list[Trial], asked: list[optuna.Trial]) -> None:
+        """Train for a few epochs, the best third of the trials so far for more, and the best of these in full."""
+        for epochs in RUNGS:
+            self._train_stack(trials, asked, epochs)
+            for trial, one in zip(trials, asked, strict=True):
+                (trial.watched[epochs],) = self.objective.values(trial.mean)
+                one.report(trial.watched[epochs], epochs)
+            outside = [_is_outside_best(one, epochs) for one in asked]
+            for trial in compress(trials, outside):
+                trial.state, trial.scores = "pruned", []
+            if all(outside):
+                return
+            inside = [not is_outside for is_outside in outside]
+            trials, asked = list(compress(trials, inside)), list(compress(asked, inside))
+        self._train_stack(trials, asked)
+
+    def _train_stack(self, trials: list[Trial], asked: list[optuna.Trial], epochs: int | None = None) -> None:
+        """Train in full, or from the start for so many epochs, and score on the folds."""
         models = [
             self._model(trial.params, one.number, fold)
             for trial, one in zip(trials, asked, strict=True)
             for fold in range(len(self.folds))
         ]
+        if epochs is not None:
+            for model in models:
+                schedule = replace(model.training, min_steps=0)
+                model.set_params(max_epochs=min(epochs, model.max_epochs), schedule=schedule)
         rows = [train for _ in trials for train, _ in self.folds]
         data = {"sensitive_features": self.sensitive_features, "rows": rows}
         fit_stack(models, self.X, self.y, **data, hopeless=self._hopeless(trials, asked))
@@ -204,11 +226,13 @@ class Search:
         return scores_of(model, Part(x, y, s))
 
     def _hopeless(self, trials: list[Trial], asked: list[optuna.Trial]) -> Any:
-        if not self.prune or self.objective.name != "paper" or self.estimator.training.selection != "paper":
+        if not self.prune or self.halving or self.objective.name != "paper":
+            return None
+        if self.estimator.training.selection != "paper":
             return None
 
         def hopeless(epoch: int, histories: list[list[dict[str, float]]]) -> set[int]:
-            if epoch + 1 not in RUNGS if self.halving else (epoch + 1) % PRUNING_EPOCHS:
+            if (epoch + 1) % PRUNING_EPOCHS:
                 return set()
             places: set[int] = set()
             for i, (trial, one) in enumerate(zip(trials, asked, strict=True)):
@@ -218,7 +242,7 @@ class Search:
                     continue
                 trial.watched[epoch] = float(np.mean([max(v) for v in values]))
                 one.report(trial.watched[epoch], epoch)
-                if _is_outside_best(one, epoch) if self.halving else one.should_prune():
+                if one.should_prune():
                     trial.state = "pruned"
                     places |= set(own)
             return places
@@ -226,9 +250,9 @@ class Search:
         return hopeless
 
 
-def _is_outside_best(one: optuna.Trial, epoch: int) -> bool:
+def _is_outside_best(one: optuna.Trial, epochs: int) -> bool:
     """Say whether a trial is not among the best third of those that have come this far, itself among them."""
-    reached = {t.number: t.intermediate_values.get(epoch) for t in one.study.get_trials(deepcopy=False)}
+    reached = {t.number: t.intermediate_values.get(epochs) for t in one.study.get_trials(deepcopy=False)}
     values = [value for value in reached.values() if value is not None]
     own = reached[one.number]
     assert own is not None  # it has just been reported

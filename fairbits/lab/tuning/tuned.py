@@ -38,8 +38,8 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     sampler : "tpe" or "gp" (Gaussian process)
     prune : stop a trial that is worse than the median at the same epoch; only if objective and the estimator's
         selection are both "paper", since otherwise the values of different settings cannot be compared
-    halving : with `prune`, stop all but the best third of the trials so far after 10 and after 30 epochs, instead of
-        those below the median
+    halving : instead, train all trials for 10 epochs, the best third of those so far for 30, and the best third of
+        these in full, by any objective with one value
     cv : folds, stratified by label and group
     records : file for finished batches, one line each
     on_trials : called with the list of all trials after every batch
@@ -80,6 +80,9 @@ class TunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             remedy = "Set trials_at_once=1."
             raise InputError("takes one trial at a time.", argument="sampler", value="gp", remedy=remedy)
         objective = Objective(self.objective, self.leakage, self.max_leakage)
+        if self.halving and objective.name == "pareto":
+            problem = "has no order by which to halve trials."
+            raise InputError(problem, argument="objective", value="pareto", remedy="Set halving=False.")
         e, labels = self.estimator, np.asarray(y)
         encoder = new_group_encoder(e.groups)
         s = encoder.fit(sensitive_features, n_rows=len(labels)).transform(sensitive_features)
