@@ -15,7 +15,7 @@ from fairbits.training.stacks import Stack, StackAdam, filled, load_replica, ten
 
 STEPS_BETWEEN_VALIDATIONS = 10
 SMALLEST_RATE = 1e-3  # of the learning rate, where it decays
-VALIDATION_ROWS_AT_ONCE = 65_536  # over all replicas, to bound memory
+VALIDATION_ROWS_AT_ONCE = 16_384  # over all replicas, to bound memory
 Hopeless = Callable[[int], Collection[int]] | None
 Select = Callable[[Replica, Any], float] | None
 
