@@ -107,7 +107,7 @@ def make_task(
     table, parts = table[common].reset_index(drop=True), _places(common, parts)
     who = table[list(person)] if person else None
     s, _, cuts, cut = sensitive_groups(table[list(sensitive)], None, n_bins, parts[0])
-    s, known, pooled, small = pool_groups(s, parts[0], least, wanted, crossed=crossed)
+    s, known, pooled, small = pool_groups(s, parts[0], least, wanted, crossed=crossed, cut=cuts)
     groups = "intersection" if crossed or len(sensitive) == 1 else "each"
     parts = _places(known, parts)
     if units is not None:
