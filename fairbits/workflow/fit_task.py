@@ -312,8 +312,9 @@ def _fit_limits(
     except NotCertifiedError as error:
         refusal, best = worded(error), model.candidates_[0]
         if error.rows_needed is not None:
+            least = "at least " * (error.bound - error.estimate > error.limit)
             whole = rounded_up(len(task.y) * error.rows_needed / error.rows)
-            refusal += f" That is a table of about {whole:,} rows."
+            refusal += f" That is a table of {least}about {whole:,} rows."
         model.estimator_, model.classes_, model.group_encoder_ = best, best[-1].classes_, best[-1].group_encoder_
         model.certificate_ = error.certificate
     released = model if options.promise == "class" else model.estimator_

@@ -211,7 +211,7 @@ def test_a_model_that_promises_its_class_writes_nothing_else(tmp_path, monkeypat
         told = fairbits(command, "m", "new.csv", "-o", f"{command}.csv")
         assert told.code == 0, told.err
         assert "300 decisions written" in told.out
-        assert "this model was fitted to guarantee the class alone" in told.out
+        assert "this model was fitted for decisions" in told.out
         assert "--again is for random codes" in fairbits(command, "m", "new.csv", "--again").err
     decided = pd.read_csv("transform.csv")
     pd.testing.assert_frame_equal(decided, pd.read_csv("predict.csv"))
