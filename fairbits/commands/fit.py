@@ -175,7 +175,8 @@ def fit(
         record = write_record(output, record)
         replace_file(output / "model_card.md", model_card(record))
         try:
-            page = f", {write_report(output).name}."
+            written = write_report(output)
+            page = f", {written.name}.\nOpen {written} in a browser."
         except MissingExtraError as missing:
             page = f". {missing}"
     if as_json:

@@ -10,7 +10,6 @@ WORDS = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding=
 PYTHON = re.compile(r"\b\w+=|\w\(|\b[a-z]+_[a-z_]+\b")  # a remedy in Python's words helps nobody on the command line
 REMEDIES: dict[str, str | Callable[[Any], str]] = {
     **WORDS["remedies"],
-    "NotCertifiedError": lambda e: e.remedy if e.rows_needed else WORDS["remedies"]["NotCertifiedError"],
     "OtherPeopleError": lambda e: f"Pass --person {','.join(e.people)}." if e.people else "Leave --person out.",
 }
 
