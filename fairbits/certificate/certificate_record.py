@@ -86,7 +86,7 @@ class Certificate:
     seeded: bool  # the model draws with a fixed seed
     promise: str | None = None  # of a model that was chosen by these rows: what is guaranteed in place of the numbers
     asymptotic: bool = False  # version 0.1 could use a normal approximation
-    by_person: bool = False  # several rows of a person count once; else each row is taken for another person
+    by_person: bool = False  # several rows of a person count once; else each row counts as a different person
     beside: int = 0  # other models whose codes the recipient has as well
     promised_disparity: Bound | None = None  # the limit in the promise
 
@@ -135,7 +135,7 @@ class Certificate:
     def counting(self) -> str:
         """Who counts, in words."""
         each = "Each person counts once, by the mean of the person's rows"
-        return each if self.by_person else "Each row is taken for another person"
+        return each if self.by_person else "Each row counts as a different person"
 
     @property
     def covers(self) -> str:

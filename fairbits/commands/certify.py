@@ -39,10 +39,10 @@ def certify(
     levels: terminal.Levels = None,
     crossed: terminal.Crossed = False,
     reference: terminal.Reference = None,
-    label: Annotated[str | None, Option(help="Column of the labels: certify within each, too.")] = None,
+    label: Annotated[str | None, Option(help="Label column: also certify among rows with the same label.")] = None,
     person: terminal.Person = None,
     beside: Annotated[
-        str | None, Option(help="Other models, comma-separated, whose codes of these people the recipient has as well.")
+        str | None, Option(help="Other models, comma-separated, whose codes of the same people a recipient also has.")
     ] = None,
     confidence: terminal.Confidence = 0.95,
     workers: terminal.Workers = 1,
@@ -51,7 +51,7 @@ def certify(
     output: Annotated[
         Path | None, Option("--output", "-o", help="With --shard: JSON file for the sums, for `fairbits merge`.")
     ] = None,
-    draws: Annotated[int, Option(min=1, max=16, help="Random codes: how many of a person a recipient gets.")] = 1,
+    draws: Annotated[int, Option(min=1, max=16, help="Random codes: how many draws of a person a recipient gets.")] = 1,
     separator: terminal.Separator = None,
     encoding: terminal.Encoding = None,
     as_json: terminal.AsJson = False,

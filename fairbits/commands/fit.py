@@ -61,7 +61,7 @@ def fit(
     ] = None,
     odds_label: Annotated[
         str | None,
-        Option(help="The only label of --max-odds-disparity: the favourable one for equal opportunity."),
+        Option(help="Apply --max-odds-disparity to this label alone; for equal opportunity, the favourable one."),
     ] = None,
     gamma: Annotated[
         float | None,
@@ -80,16 +80,16 @@ def fit(
     ] = None,
     favourable: Annotated[
         str | None,
-        Option(help="The class to wish for, of which rates are shown.", show_default="the last in sorted order"),
+        Option(help="The favourable class, whose rates are shown.", show_default="the last in sorted order"),
     ] = None,
     compare: Annotated[
-        bool, Option("--compare", help="Train methods of others, too, to compare with; takes longer.")
+        bool, Option("--compare", help="Also train other methods and show what they reach; takes longer.")
     ] = False,
     owner: Annotated[str | None, Option(help="Who answers for the model, for the report and the card.")] = None,
-    intended: Annotated[str | None, Option("--purpose", help="What it is for, in a sentence.")] = None,
-    approved_by: Annotated[str | None, Option(help="Who approved it.")] = None,
+    intended: Annotated[str | None, Option("--purpose", help="What the model is for, in a sentence.")] = None,
+    approved_by: Annotated[str | None, Option(help="Who approved the model.")] = None,
     seed: Annotated[
-        int | None, Option(min=0, max=2**31 - 1, help="Of the split and the training.", show_default="random")
+        int | None, Option(min=0, max=2**31 - 1, help="Seed of the split and the training.", show_default="random")
     ] = None,
     person: terminal.Person = None,
     drop: terminal.Drop = None,
@@ -100,7 +100,7 @@ def fit(
     calibration_share: terminal.CalibrationShare = 0.24,
     confidence: terminal.Confidence = 0.95,
     fit_rows: Annotated[
-        int, Option(min=10_000, help="Rows of a larger table to train, test and compare with; all others can certify.")
+        int, Option(min=10_000, help="Of a larger table, this many rows train and test; all others certify.")
     ] = 500_000,
     epochs: Annotated[
         int | None,
@@ -175,7 +175,8 @@ def fit(
         record = write_record(output, record)
         replace_file(output / "model_card.md", model_card(record))
         try:
-            page = f", {write_report(output).name}."
+            written = write_report(output)
+            page = f", {written.name}.\nOpen {written} in a browser."
         except MissingExtraError as missing:
             page = f". {missing}"
     if as_json:

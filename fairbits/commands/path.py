@@ -61,7 +61,7 @@ def path(
     folds: Annotated[int, Option(min=2, help="Cross-validation folds.")] = 3,
     seed: Annotated[int, Option(help="Seed of folds and training.")] = 0,
     code_size: Annotated[
-        int | None, Option(min=1, max=64, help="Bits per row.", show_default="8; 4 of --method fair")
+        int | None, Option(min=1, max=64, help="Bits per row.", show_default="8, with --method fair 4")
     ] = None,
     drop: terminal.Drop = None,
     bins: terminal.Bins = 4,

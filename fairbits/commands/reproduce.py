@@ -41,7 +41,7 @@ def reproduce(
             help="Database in which workers without a shared disk share the records of a folder of this name.",
         ),
     ] = None,
-    track: Annotated[Tracker | None, Option(help="Copy every record there.")] = None,
+    track: Annotated[Tracker | None, Option(help="Also send every record to this service.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the paper's experiments.

@@ -26,9 +26,9 @@ def serve(
     ] = None,
     key: Key = None,
     person: Person = None,
-    max_bytes: Annotated[int, Option(min=1_000, help="Largest body of a request.")] = 10_000_000,
-    max_rows: Annotated[int, Option(min=1, help="Most rows of a request.")] = 10_000,
-    max_seconds: Annotated[float, Option(min=0.1, help="Longest time for a request.")] = 30.0,
+    max_bytes: Annotated[int, Option(min=1_000, help="Maximum bytes of a request.")] = 10_000_000,
+    max_rows: Annotated[int, Option(min=1, help="Maximum rows of a request.")] = 10_000,
+    max_seconds: Annotated[float, Option(min=0.1, help="Maximum seconds for a request.")] = 30.0,
 ) -> None:
     """Serve codes and classes of rows over HTTP: POST /codes; GET /health, /certificate and /metrics.
 

@@ -84,7 +84,7 @@ Drop = Annotated[str | None, Option(help="Columns to leave out, comma-separated.
 Person = Annotated[
     str | None, Option(help="Columns that say whose row it is, comma-separated, if people have several rows.")
 ]
-Bins = Annotated[int, Option(min=2, help="Groups for a sensitive column of numbers.")]
+Bins = Annotated[int, Option(min=2, help="Number of groups that a sensitive column of numbers is cut into.")]
 Crossed = Annotated[
     bool,
     Option(
@@ -96,13 +96,16 @@ MergeSmall = Annotated[
     int | None,
     Option(min=2, help="Pool groups with fewer training rows than this as '(other)'.", show_default="17"),
 ]
-CalibrationShare = Annotated[float, Option(help="Share of the rows that certify; a fifth tests, the others train.")]
+CalibrationShare = Annotated[float, Option(help="Share of the rows that certify. A fifth tests, and the rest train.")]
 Reference = Annotated[
-    str | None, Option(help="Group to whose rate those of others are compared.", show_default="any two groups")
+    str | None, Option(help="Group with which the rates of the others are compared.", show_default="any two groups")
 ]
-Seed = Annotated[int, Option(min=0, max=2**31 - 1, help="Of the split; pass the same to fairbits fit.")]
+Seed = Annotated[int, Option(min=0, max=2**31 - 1, help="Seed of the split; pass the same one to fairbits fit.")]
 Confidence = Annotated[float, Option(min=0.5, max=0.9999, help="Confidence level.")]
-Levels = Annotated[str | None, Option(help="The decision column has scores, released in levels cut here.")]
+Levels = Annotated[
+    str | None,
+    Option(help="For a column of scores: the thresholds between the levels that are released, such as 0.25,0.5."),
+]
 Separator = Annotated[str | None, Option(help="CSV delimiter.", show_default="detected")]
 Encoding = Annotated[str | None, Option(help="CSV encoding, such as latin-1.", show_default="UTF-8")]
 Workers = Annotated[int, Option(min=1, help="Processes that share the work, each with one thread.")]

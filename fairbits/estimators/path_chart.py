@@ -30,8 +30,10 @@ def _gamma_panels(scores: pd.DataFrame) -> list[Any]:
     scores = scores.assign(auc=scores[f"{draw}auc"], gpa=scores[f"{draw}gpa"])
     shown = [name for name in ("auc", "gpa", "information") if name in scores]
     means = scores.groupby("gamma", as_index=False)[shown].mean()
-    ends = pd.DataFrame({"gpa": [means.gpa.min(), means.gpa.max()], "line": EQUAL})
-    ends["auc"] = (means.auc - means.gpa).max() + ends.gpa
+    best = (means.auc - means.gpa).max()
+    last = min(means.gpa.max(), scores.auc.max() - best)  # no higher than the marks
+    ends = pd.DataFrame({"gpa": [means.gpa.min(), last], "line": EQUAL})
+    ends["auc"] = best + ends.gpa
     lines = (JOINED, EQUAL)
     of = "predictions from one draw of the code" if draw else "predictions"
     gap = _axis(alt.X, "gpa", "GPA, the difference in ranking accuracy between groups (← fairer)", zero=False)

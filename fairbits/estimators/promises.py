@@ -57,7 +57,8 @@ class NotCertifiedError(InputError):
         self.limit, self.bound, self.estimate = claim.limit, claim.bound, claim.estimate
         self.rows_needed: int | None = None
         quantity, power = QUANTITIES[claim.kind]
-        remedy, slack = "Try a larger limit, safer models or more calibration rows.", claim.bound - claim.estimate
+        remedy = "Try a larger limit, a larger table or more of its rows for calibration."
+        slack = claim.bound - claim.estimate
         if slack > claim.limit:
             self.rows_needed = math.ceil(claim.rows * (slack / claim.limit) ** (1 if claim.of == "class" else power))
             remedy = f"At least about {self.rows_needed:,} calibration rows are needed, even if there is no {quantity}."

@@ -91,7 +91,10 @@ def tradeoff_marks(
     """
     most = max([0.01, limit or 0, *(p["bound"] for p in points)])
     x = alt.X("bound:Q", title=axis, scale=alt.Scale(domain=[-0.02 * most, 1.06 * most], nice=False))
-    y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(zero=False, padding=14))
+    heights = [p[end] for p in points for end in ("low", "high", "accuracy") if p[end] is not None]
+    heights.append(max([*heights, *(p["accuracy"] for p in front)]))  # a front that starts far below is cut off
+    within = [min(heights), max(heights)]
+    y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=within, zero=False, padding=14, nice=True))
     *kinds, line = keys
     colour, shape = _by_key("kind", tuple(kinds))
     base, tips = _drawn(points).encode(x=x, y=y, color=colour), _tooltip(*fields)
@@ -198,6 +201,18 @@ def learning_lines(rows: list[Row], axis: str, keys: tuple[Key, ...], best: int 
     )
     kept = [] if best is None else [_drawn([{"epoch": best + 1}]).mark_rule(color=TEXT, strokeDash=[4, 3])]
     return _specification(240, *(rule.encode(alt.X("epoch:Q")) for rule in kept), lines)
+
+
+def plane_path(rows: list[Row], fields: Sequence[Field], keys: tuple[Key, ...]) -> Spec:
+    """Draw epochs as paths: the information about the label against the leakage, with a ring at the kept one."""
+    base = _drawn(rows).encode(
+        x=alt.X("leakage:Q", title=fields[2][1]),
+        y=alt.Y("about:Q", title=fields[3][1], scale=alt.Scale(zero=False)),
+        tooltip=_tooltip(*fields),
+    )
+    paths = base.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=22, filled=True))
+    kept = base.transform_filter("datum.kept").mark_point(size=200, strokeWidth=2.5, opacity=1, color=TEXT)
+    return _specification(240, paths.encode(*_by_key("rows", keys), order="epoch:Q"), kept)
 
 
 def equal_tradeoffs(means: pd.DataFrame, between: tuple[float, float] | None = None) -> alt.Chart:

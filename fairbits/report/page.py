@@ -150,8 +150,8 @@ def _score_table(record: Record) -> Table:
     audit, scores = record["audit"], TEXTS["card"]["scores"]
     own = {"scores": audit["task"], "intervals": audit.get("intervals")}
     models = {name: (own, of) for name, of in TEXTS["card"]["own"][wording.kind(record)].items()}
-    others = {model["name"]: model for model in record["alternatives"]}
-    references = (others[name] for name in ("unprotected", "logistic regression", "constant"))
+    others = {model["name"]: model for model in wording.models(record)}
+    references = (others[name] for name in ("unprotected", "logistic regression", "constant") if name in others)
     models |= {wording.model_name(model): (model, "") for model in references}
     rows = tuple(
         (name, *(wording.with_interval(found, found["scores"], of + field) for field in scores))

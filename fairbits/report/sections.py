@@ -69,7 +69,7 @@ def _numbers(record: Record) -> tuple[tuple[str, str, str], ...]:
         elif asked.get("max_disparity") is not None:
             name = "refused"
         words = {"release": TEXTS["release"][kind(record)], "confidence": percent(certificate["confidence"])}
-        answer = "" if not limits else "yes, " if record.get("certified") else "no, "
+        answer = "" if not limits else "yes, " if record.get("certified") else "not proved, "
         what = texts[name].format(**words, limit=asked.get("max_disparity"))
         found.append((ask["limit"], f"{answer}≤ {bound}", what))
     models = {model["name"]: model for model in record.get("alternatives") or [] if model["name"] != OWN}
@@ -142,7 +142,7 @@ def frontier(record: Record) -> Section:
 
 def _points(record: Record) -> tuple[str, list[dict[str, Any]]]:
     """Return which of BOUNDS is proved, if any, and a row per model; a random code is scored on one draw."""
-    found, tested, models = [], record.get("tested") or [], record.get("alternatives") or []
+    found, tested, models = [], record.get("tested") or [], wording.models(record)
     names = tested[0] if len(tested) == sum(model["name"] == OWN for model in models) > 0 else {}  # fewer until 0.2
     of = next((f"{of}_{b}" for b in BOUNDS for of in ("code", "class") if f"shown_{of}_{b}" in names), "")
     for place, model in enumerate(models):  # those of the path come first, in the order of the tests
@@ -319,4 +319,33 @@ def learning_curves(record: Record) -> Section:
             spec = draw.learning_lines(rows, axis, keys, record.get("best_epoch"))
             numbers = number_table(f"{title}: {axis}", fields, rows)
             charts.append(Chart(f"learning-chart-{name}", title, words, spec, numbers, keys))
+    charts += _plane_chart(record, keys)
     return section("learning", TEXTS["learning"][kind(record)], charts=tuple(charts))
+
+
+def _plane_chart(record: Record, keys: tuple[Key, ...]) -> list[Chart]:
+    """Draw the information plane: the information of the code about the label and its leakage, epoch by epoch."""
+    history, texts = record.get("history") or [], TEXTS["learning"]["plane"]
+    entropy = next((found["entropy"] for found in record.get("bits") or [] if found["role"] == "label"), None)
+    needed = {f"{of}{name}" for of in ("", "validation_") for name in ("information", "cross_entropy")}
+    if len(history) < 2 or entropy is None or not needed <= history[0].keys():
+        return []
+    rows = [
+        {
+            "rows": key.label,
+            "epoch": e["epoch"] + 1,
+            "leakage": e[f"{of}information"],
+            "about": entropy - e[f"{of}cross_entropy"],
+            "kept": of != "" and e["epoch"] == record.get("best_epoch"),
+        }
+        for key, of in zip(keys, ("", "validation_"), strict=True)
+        for e in history
+    ]
+    fields = [
+        ("rows", "rows", ""),
+        ("epoch", "epoch", "d"),
+        *((name, texts[name], ".4f") for name in ("leakage", "about")),
+    ]
+    words = texts["words"].format(epochs=len(history))
+    spec, numbers = draw.plane_path(rows, fields, keys), number_table(texts["title"], fields, rows)
+    return [Chart("learning-chart-plane", texts["title"], words, spec, numbers, keys)]

@@ -62,6 +62,13 @@ def model_name(model: dict[str, Any]) -> str:
     return known_as(", ".join([model["name"], *(model.get("learners") or [])]))
 
 
+def models(record: Record) -> list[dict[str, Any]]:
+    """Return the models of a record; not logistic regression, where the model without protection is just that."""
+    found = record.get("alternatives") or []
+    twice = any(model["name"] == "unprotected" and model.get("learners") == ["linear"] for model in found)
+    return [model for model in found if not (twice and model["name"] == "logistic regression")]
+
+
 def _release(record: Record) -> dict[str, Any]:
     certificate = record.get("certificate") or record["audit"].get("certificate") or {}
     return certificate.get("release") or {}
@@ -152,7 +159,9 @@ def price(record: Record) -> str:
     scores = texts["class" if kind(record) == "class" else "scores"]  # nobody receives a score of a decision
     said, limit = [scores.format(rows=audit["rows"], **words), idle], record.get("useful_limit")
     if record.get("verdict", "no limit requested") != "no limit requested":
-        said.append(texts["no_limit"] if limit is None else texts["limit"].format(limit=at_most(limit)))
+        passed = useless and limit is not None and limit <= max(record["asked"].get(name) or 0 for name in LIMITS)
+        name = "no_limit" if limit is None else "passed" if passed else "limit"
+        said.append(texts[name].format(limit=limit and at_most(limit)))
     return " ".join(said)
 
 
@@ -320,5 +329,6 @@ def worse_off(record: Record) -> list[str]:
         text += texts["above"] if limit is not None and apart > limit else ""
         who = {name: group_name(ratio, ratio[name]) for name in ("worst", "best")}
         known = found | ratio | who | {"least": at_least(ratio["at_least"]), "apart": apart, "limit": limit}
+        known["sure"] = percent(found["confidence"])
         lines.append(text.format(**known))
     return [*lines, *filter(None, [texts["of"][kind(record)]])]

@@ -125,7 +125,7 @@ def questions(
         column = own[name]
         if BIRTH.search(str(name)) or (column_kind(column) == "date" and _spread(column) > LIFETIMES):
             notes.append(
-                f"{name} looks like a birth date. It is kept and gives the age away: protect it with --sensitive "
+                f"{name} looks like a birth date. It is kept and reveals the age: protect it with --sensitive "
                 f"{name}, or leave it out with --drop {name}."
             )
         elif column_kind(column) == "date":

@@ -1,6 +1,6 @@
 """Sensitive columns become groups: intervals of numbers, a group for what is missing, one for all that are rare."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -57,12 +57,13 @@ def sensitive_groups(
 
 
 def pool_groups(
-    s: pd.DataFrame, train: np.ndarray, least: int, wanted: int, *, crossed: bool
+    s: pd.DataFrame, train: np.ndarray, least: int, wanted: int, *, crossed: bool, cut: Collection[str] = ()
 ) -> tuple[pd.DataFrame, np.ndarray, list[dict[str, Any]], list[str]]:
     """Pool groups, of each column or of all `crossed`, that have fewer training rows than `wanted`.
 
-    If the pooled ones have fewer than `least` even together, their rows are left out. Returns the groups of the rows to
-    keep, which rows these are, what `pool` needs to do the same to other rows, and notes.
+    If the pooled ones have fewer than `least` even together, their rows are left out. The groups of columns that were
+    `cut` are intervals. Returns the groups of the rows to keep, which rows these are, what `pool` needs to do the same
+    to other rows, and notes.
     """
     known, pooled, notes = np.ones(len(s), dtype=bool), [], []
     for columns in [list(s.columns)] if crossed else [[name] for name in s.columns]:
@@ -75,7 +76,10 @@ def pool_groups(
             large = f"{'one' if named else 'none'} of at least {wanted} training rows"
             problem = f"{title!r} has {cells.nunique()} groups, {large}: there is nothing to compare."
             lower = "Lower --merge-small. " * (wanted > least)
-            remedy = "Merge values in the file, such as towns to regions, use more rows, or name another column."
+            fewer = (
+                "Merge values in the file, such as towns to regions" if {*columns}.isdisjoint(cut) else "Lower --bins"
+            )
+            remedy = f"{fewer}, use more rows, or name another column."
             raise InputError(problem, remedy=lower + remedy)
         if (UNKNOWN,) in named:
             missing = cells.isin([(UNKNOWN,)]).sum()

@@ -96,7 +96,7 @@ def make_task(
     table = table[labelled].reset_index(drop=True)
     if len(table) < FEWEST_ROWS:
         few = f"The table has {len(table)} rows with a label {label!r}; at least {FEWEST_ROWS} are needed."
-        raise InputError(few, remedy="A quarter of them certifies: fewer prove nothing. Use more rows.")
+        raise InputError(few, remedy="Only a quarter of them certify, and fewer prove nothing. Use more rows.")
     if parts is None:
         parts = _parts(len(table), table[list(person)] if person else None, calibration_share, seed)
     share = (1 - TEST_SHARE - calibration_share) / calibration_share
@@ -107,7 +107,7 @@ def make_task(
     table, parts = table[common].reset_index(drop=True), _places(common, parts)
     who = table[list(person)] if person else None
     s, _, cuts, cut = sensitive_groups(table[list(sensitive)], None, n_bins, parts[0])
-    s, known, pooled, small = pool_groups(s, parts[0], least, wanted, crossed=crossed)
+    s, known, pooled, small = pool_groups(s, parts[0], least, wanted, crossed=crossed, cut=cuts)
     groups = "intersection" if crossed or len(sensitive) == 1 else "each"
     parts = _places(known, parts)
     if units is not None:
@@ -146,7 +146,7 @@ def _check_names(
     if not sensitive:
         raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")
     if label in sensitive:
-        problem = f"{label!r} is the label and sensitive at once: no code can predict it and hide it."
+        problem = f"{label!r} is the label and sensitive at once: no model can predict it and hide it."
         raise InputError(problem, remedy="Name another label, or another sensitive column.")
     if label in drop:
         raise InputError(f"{label!r} is the label and dropped at once.", remedy="Leave it out of --drop.")
@@ -208,8 +208,8 @@ def _check_both_in_groups(y: np.ndarray, s: pd.DataFrame, groups: str, label: st
         others = members.sum(axis=1, keepdims=True) - members
         if ((members > 0) & (others > 0)).sum(axis=0).max() < 2:
             raise InputError(
-                f"{label!r} hardly differs within the groups of {', '.join(map(repr, part.columns))}: a code that "
-                "predicts the one reveals the other.",
+                f"{label!r} hardly differs within the groups of {', '.join(map(repr, part.columns))}: a model that "
+                "predicts one reveals the other.",
                 remedy="Name another label or another sensitive column, or merge groups.",
             )
 

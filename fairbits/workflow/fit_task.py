@@ -41,6 +41,7 @@ from fairbits.workflow.comparisons import (
 )
 from fairbits.workflow.decision_checks import audit_in_words
 from fairbits.workflow.option_words import worded
+from fairbits.workflow.planning import rounded_up
 from fairbits.workflow.rival_models import rival_models
 
 GAMMAS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99)  # to compare a fixed one with
@@ -310,6 +311,10 @@ def _fit_limits(
         model.fit(X, y, sensitive_features=s, person=task.people(rows), calibration=calibration)
     except NotCertifiedError as error:
         refusal, best = worded(error), model.candidates_[0]
+        if error.rows_needed is not None:
+            least = "at least " * (error.bound - error.estimate > error.limit)
+            whole = rounded_up(len(task.y) * error.rows_needed / error.rows)
+            refusal += f" That is a table of {least}about {whole:,} rows."
         model.estimator_, model.classes_, model.group_encoder_ = best, best[-1].classes_, best[-1].group_encoder_
         model.certificate_ = error.certificate
     released = model if options.promise == "class" else model.estimator_

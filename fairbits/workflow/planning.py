@@ -98,7 +98,7 @@ def check_limits(task: Task, options: Any) -> None:
             f"cannot be proved: in this split (--seed {task.seed}), group {group!r} of {worst.column} has {few:,} "
             f"calibration rows{among}, too few for a bound below {at_least(least)}, whatever they show."
         )
-        rows = _rounded(len(task.y) * (equal / limit) ** (1 if name == "max_information" else 2))
+        rows = rounded_up(len(task.y) * (equal / limit) ** (1 if name == "max_information" else 2))
         ways = [f"use about {rows:,} rows like these" if few else "use more rows of this group"]
         ways += ["pool rare groups with --merge-small"] * (len(worst.people) > 2)
         ways += ["take each column on its own with --each"] * _crossed(task)
@@ -136,7 +136,7 @@ def plan(task: Task, confidence: float = 0.95) -> dict[str, Any]:
     limits = [
         {"limit": limit}
         | {of: _verdict(limit, any_split[of], least[of], equal[of]) for of in kinds}
-        | {f"{of}_rows": _rounded(n * (2 * equal[of] / limit) ** 2) for of in kinds}
+        | {f"{of}_rows": rounded_up(n * (2 * equal[of] / limit) ** 2) for of in kinds}
         for limit in LIMITS
     ]
     return {
@@ -166,24 +166,26 @@ def _advice(task: Task, worst: Groups, trained: dict[tuple[str, str], int], code
         (one, a), (two, b), *rest = sorted(worst.people.items(), key=lambda pair: pair[1])
         pooled = Groups("", None, {"": a + b} | dict(rest))
         n = max(trained[worst.column, one], trained[worst.column, two]) + 1
-        ways[f"pooling {one!r} and {two!r} (--merge-small {n})"] = pooled.slack
+        ways[f"pool {one!r} and {two!r} (--merge-small {n})"] = pooled.slack
     if _crossed(task):
         alone = [task.s[name].iloc[task.parts[1]].astype(str).value_counts().to_dict() for name in task.s]
-        ways["taking each column on its own (--each)"] = max(Groups("", None, own).slack for own in alone)
+        ways["take each column on its own (--each)"] = max(Groups("", None, own).slack for own in alone)
     share = len(task.parts[1]) / len(task.y)
-    ways[f"--calibration-share {LARGER:g}, which leaves fewer rows to train"] = worst.slack * math.sqrt(share / LARGER)
+    ways[f"pass --calibration-share {LARGER:g}, which leaves fewer rows to train"] = worst.slack * math.sqrt(
+        share / LARGER
+    )
     return [
-        f"The bound of codes that show no disparity would fall from {at_most(codes)} to about "
-        f"{codes * slack / worst.slack:.3f} by {way}."
+        f"The bound of a code that shows no disparity falls from {at_most(codes)} to about "
+        f"{codes * slack / worst.slack:.3f} if you {way}."
         for way, slack in ways.items()
         if worst.slack < math.inf and slack < WORTHWHILE * worst.slack
     ]
 
 
-def _rounded(rows: float) -> int:
+def rounded_up(rows: float) -> int:
     """Return a number of rows, rounded up to two digits.
 
-    >>> _rounded(1234.5), _rounded(73)
+    >>> rounded_up(1234.5), rounded_up(73)
     (1300, 73)
     """
     digits = 10 ** max(len(str(math.ceil(rows))) - 2, 0)

@@ -77,7 +77,7 @@ def test_rows_of_one_person_count_once():
     assert together.total_variation > alone.total_variation + 0.05
     assert "exact" not in together.bounds[0].theorem
     assert "Each person counts once" in together.covers
-    assert "Each row is taken for another person" in alone.covers
+    assert "Each row counts as a different person" in alone.covers
     named = pd.DataFrame({"name": person // 20, "born": person % 20})
     assert certify(accepted, sensitive_features=S, person=named) == together
 

@@ -213,7 +213,7 @@ def test_a_limit_that_more_rows_would_not_prove_says_so():
     s = rng.integers(0, 2, 2_000)
     X = np.column_stack([s, rng.normal(size=2_000)]) + 0.1 * rng.normal(size=(2_000, 2))
     model = CertifiedClassifier(exact(max_epochs=8), path=(1.0,), max_disparity=0.1, random_state=0)
-    with pytest.raises(NotCertifiedError, match="Try a larger limit, safer models") as caught:
+    with pytest.raises(NotCertifiedError, match="Try a larger limit, a larger table") as caught:
         model.fit(X, s, sensitive_features=s)
     assert caught.value.rows_needed is None
     assert caught.value.estimate > 0.9

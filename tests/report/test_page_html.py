@@ -204,7 +204,11 @@ def drawn_points(parsed):
 def test_models_are_drawn_by_what_is_proved_of_them(record, parsed):
     points, limits = drawn_points(parsed)
     own = [model for model in record["alternatives"] if model["name"] == "fairbits"]
-    assert len(points) == len(own) + 2  # and two references
+    assert len(points) == len(own) + 1  # and the model without protection, which is logistic regression here
+    boosted = copy.deepcopy(record)
+    next(m for m in boosted["alternatives"] if m["name"] == "unprotected")["learners"] = ["linear", "boosted"]
+    assert len(drawn_points(Parsed(record_page(boosted)))[0]) == len(own) + 2
+    assert "logistic regression |" in model_card(boosted)
     assert limits == [record["asked"]["max_disparity"]]
     for point, model, tested in zip(points, own, record["tested"], strict=False):
         assert point["bound"] == tested["code_total_variation"] > point["shown"] == tested["shown_code_total_variation"]
@@ -259,8 +263,8 @@ def test_rates_are_those_of_the_groups(request, name):
 def test_who_is_worse_off_is_said_and_chance_is_not_taken_for_it(decided):
     ratio = {**decided["decision"]["ratios"][0], "worst": "b", "best": "a", "between": [0.2, 0.3]}
     for chance, words in (
-        (0.001, "b is worse off: its rate of 'yes' is 0.200, and 0.300 for a."),
-        (0.3, "no more than"),
+        (0.001, "b is worse off than a: it gets 'yes' at a rate of 0.200 against 0.300."),
+        (0.3, "no significant difference"),
     ):
         changed = {**decided["decision"], "ratios": [{**ratio, "chance": chance}]}
         asked = decided["asked"] | {"favourable": "yes"}
@@ -277,7 +281,7 @@ def test_test_rows_that_differ_more_than_a_certified_limit_are_explained(decided
     changed = {**decided, "decision": {**decided["decision"], "ratios": [ratio]}}
     for limit, certified in ((0.09, True), (0.11, True), (0.09, False), (None, True)):
         said = worse_off(changed | {"certified": certified, "asked": decided["asked"] | {"max_disparity": limit}})[1]
-        explained = "differ by 0.100, more than the certified limit of 0.09. A sample may" in said
+        explained = "differ by 0.100, more than the certified limit of 0.09. Chance can" in said
         assert explained == (certified and limit == 0.09)
 
 
@@ -305,6 +309,18 @@ def test_training_is_folded_away(parsed, parsed_random):
         assert len(page.having("details", **{"class": "fold"})) == len(names)
 
 
+def test_the_information_plane_is_that_of_the_epochs(random, parsed_random):
+    entropy = next(found["entropy"] for found in random["bits"] if found["role"] == "label")
+    (rows,) = parsed_random.specs["learning-chart-plane"]["datasets"].values()
+    assert len(rows) == 2 * len(random["history"])
+    for row, epoch in zip(rows[len(random["history"]) :], random["history"], strict=True):
+        assert row["leakage"] == epoch["validation_information"]
+        assert row["about"] == pytest.approx(entropy - epoch["validation_cross_entropy"])
+    assert [row["epoch"] - 1 for row in rows if row["kept"]] == [random["best_epoch"]]
+    without = {**random, "bits": []}
+    assert "learning-chart-plane" not in Parsed(record_page(without)).specs
+
+
 def test_only_random_codes_are_drawn(parsed, parsed_random):
     hard, drawn = parsed.text, parsed_random.text
     assert not re.search(r"\bdraws?\b|\bdrawn\b|random code", hard.replace("the random code whose bits", ""))
@@ -325,7 +341,7 @@ def test_the_verdicts(record):
     old = {name: part for name, part in record.items() if name != "verdict"}  # until version 0.2
     refused = {**old, "certified": False, "refusal": "No model could be certified."}
     fixed = {**old, "asked": {**record["asked"], "gamma": 0.5, "max_disparity": None}}
-    useless = {**record, "verdict": "certified but not useful", "useful_limit": 0.4321}
+    useless = {**record, "verdict": "certified but not useful", "useful_limit": 0.9321}
     badges = ["certified", "not certified", "no limit requested", "certified but not useful"]
     pages = [Parsed(record_page(changed)) for changed in (old, refused, fixed, useless)]
     for found, badge in zip(pages, badges, strict=True):
@@ -334,7 +350,10 @@ def test_the_verdicts(record):
     assert "Not certified. No model could be certified." in pages[1].text
     said = pages[3].text
     assert "but not useful: the rates of any decision made from" in said
-    assert "the smallest limit at which a useful model passes is about 0.433." in said
+    assert "the smallest limit at which a useful model passes is about 0.933." in said
+    said = Parsed(record_page({**useless, "useful_limit": 0.4321})).text
+    assert "Another model that passed, with a proved disparity of 0.433, is better on these test rows." in said
+    assert "the smallest limit" not in said
 
 
 @pytest.mark.parametrize(

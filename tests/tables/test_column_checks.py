@@ -41,7 +41,7 @@ def test_what_names_people_is_left_out(what):
 
 ASKED = {
     "number": ("case", RNG.permutation(N) * 1000 + 7, "case has a different whole number in every row. It is kept"),
-    "birth date": ("seen", BORN, "seen looks like a birth date. It is kept and gives the age away"),
+    "birth date": ("seen", BORN, "seen looks like a birth date. It is kept and reveals the age"),
     "birth year": ("birth_year", BORN.year, "birth_year looks like a birth date"),
     "dates": ("day", DAYS, "day holds dates, which the model reads as numbers of days"),
     "label": ("outcome", np.where(PAID == "yes", 1, 0), "outcome alone predicts the label paid with accuracy 1.000"),
