@@ -29,6 +29,7 @@ LAYERS = [
     {"dask"},
     {"lab"},
     {"commands"},
+    {"__main__"},
 ]
 ON_REQUEST = {f"fairbits.commands.{name}": "lab" for name in ("reproduce", "report", "bench")}  # loaded when called
 ON_REQUEST["fairbits.workflow.rival_models"] = "rivals"  # fairbits fit --compare

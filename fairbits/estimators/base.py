@@ -118,7 +118,12 @@ class TrainedClassifier(SettingsClassifier):
         return None
 
     def build(self, inputs: Inputs, n_classes: int) -> nn.Module:
-        """Return a fresh network for so many features, or images of a shape; `groups_` has each column's groups."""
+        """Return a fresh network for so many features, or images of a shape; `groups_` has each column's groups.
+
+        `loss` and `probabilities` call it; unless you define them, as `net(x, noise)` and `net(x)`, and they read the
+        `logits` (n, classes) of what it returns. If the network draws, its `noise_size` is how many uniform numbers it
+        needs per row.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define its network.")
 
     def initialise(self, net: nn.Module, y: Tensor, s: Tensor, weight: Tensor) -> None:
@@ -208,6 +213,11 @@ class TrainedClassifier(SettingsClassifier):
 def method_path(method: Any) -> str:
     """Return in what the models of a path differ: the limit that they are trained to, gamma, or the candidate."""
     return next(name for name in ("limit", "gamma", "candidate") if name in method.stacked_settings)
+
+
+def has_path(method: Any) -> bool:
+    """Return whether a method has a limit or a gamma, whose values train as one stack."""
+    return not {"limit", "gamma"}.isdisjoint(getattr(method, "stacked_settings", ()))
 
 
 class NetworkSettings(SettingsClassifier):

@@ -233,7 +233,10 @@ class MethodState(State):
                 if buffer.is_meta:  # only training needs it
                     setattr(module, name, None)
         model.net_ = net.eval().requires_grad_(False)
-        return model.set_output(transform=self.output)
+        if self.output is not None:
+            need(hasattr(model, "set_output"), f"{self.name} has no transform, and so no output to choose")
+            model.set_output(transform=self.output)
+        return model
 
 
 def of_today(name: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:

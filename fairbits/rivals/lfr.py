@@ -21,8 +21,6 @@ from fairbits.training import Batch
 class LFRNet(nn.Module):
     """Prototypes v_k, a weight a_i > 0 for each column, and the logits of each prototype's label."""
 
-    noise_size = 0
-
     def __init__(self, inputs: Inputs, n_prototypes: int, n_classes: int):
         super().__init__()
         d = n_columns(inputs)

@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score
 from torch import nn
 
 from fairbits.errors import InputError
-from fairbits.rivals.adapter import ComparedClassifier, base_learner, both, one_draw, optional_import
+from fairbits.rivals.compared import ComparedClassifier, base_learner, both, one_draw, optional_import
 from fairbits.settings import layer_sizes, setting
 
 
@@ -60,7 +60,7 @@ class ExponentiatedGradientClassifier(ComparedClassifier):
 
     def sampled_proba(self, X: Any) -> np.ndarray:
         """Return 1 for the class that a base learner drawn for each row predicts, and 0 for the other.  (n, 2)"""
-        return one_draw(both(self._mean(self._rows(X), "labels")), self.random_state)
+        return one_draw(both(self._mean(self.read_rows(X), "labels")), self.random_state)
 
     def predict(self, X: Any) -> np.ndarray:
         """Draw the class of each row; with an int `random_state` every call draws the same."""
@@ -115,7 +115,7 @@ class ThresholdOptimizerClassifier(ComparedClassifier):
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the chance of each class of `classes_`, one row per row of X; needs the groups."""
-        x = self._rows(X)
+        x = self.read_rows(X)
         if sensitive_features is None:
             problem = f"is not enough: {self.title} needs the group of every row that it predicts."
             raise InputError(problem, argument="sensitive_features", value=None)

@@ -51,7 +51,7 @@ class _Member:
 
     def __init__(self, replica: Replica, place: int, data: TrainingData, method: Any):
         self.replica, self.place, self.schedule = replica, place, method.training
-        self.noise_size: Any = replica.net.noise_size
+        self.noise_size: Any = getattr(replica.net, "noise_size", 0)
         self.batches = StratifiedBatches(data.strata[replica.rows].cpu(), method.batch_size)
         cells, share = data.cells[replica.rows].cpu(), self.schedule.cell_share
         self.sources: list[Any] = [MixedBatches(self.batches, cells, share) if share else self.batches]
