@@ -26,7 +26,7 @@ from fairbits.estimators.optimal_front import optimal_front
 from fairbits.estimators.promises import CalibrationRows
 from fairbits.information import share_entropy
 from fairbits.information import total_variation as random_code_variation
-from fairbits.information.shown_tables import law_distance
+from fairbits.information.array_information import law_distance
 from fairbits.metrics import auc, discrimination_curve_area
 from fairbits.nn import word_probabilities
 

@@ -16,7 +16,7 @@ from fairbits.certificate.released_code import Release, fitted_code
 from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, InputWarning
-from fairbits.information.shown_tables import held_out_information, share_entropy, shown_information
+from fairbits.information.array_information import held_out_information, share_entropy, shown_information
 from fairbits.settings import check_value
 
 PROBES_TITLE = (

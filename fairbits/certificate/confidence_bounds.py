@@ -17,7 +17,7 @@ from fairbits.certificate.decision_rates import limit_of_rates
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
 from fairbits.certificate.released_code import Release
 from fairbits.errors import InputError
-from fairbits.information.shown_tables import law_distance, shown_information
+from fairbits.information.array_information import law_distance, shown_information
 
 MAX_BITS = 20  # the most whose words are all listed
 CHUNK = 2**22  # numbers in the products of a part of the rows

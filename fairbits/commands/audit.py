@@ -66,7 +66,7 @@ def audit(
             options |= {"columns": terminal.names(columns), "drop": terminal.names(drop), "crossed": crossed}
             audits, notes, rates = audit_table(table, protected, **options)
         else:
-            from fairbits.workflow.table_checks import audit_model
+            from fairbits.workflow.model_checks import audit_model
 
             fitted.check_sensitive(protected)
             audits, notes, rates = audit_model(fitted, table, **options)

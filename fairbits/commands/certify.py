@@ -81,7 +81,7 @@ def certify(
     if positive or levels or crossed or reference:
         raise InputError("--positive, --levels, --crossed and --reference are for --decision.")
     from fairbits.tables.fitted_model import open_model
-    from fairbits.workflow.table_checks import recertify
+    from fairbits.workflow.model_checks import recertify
 
     with file_errors(table):
         fitted = open_model(model)

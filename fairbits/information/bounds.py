@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from fairbits.errors import InputError
+from fairbits.information.array_information import held_out_information
 from fairbits.information.exact import LN2, group_entropy, neuronwise_information, safe_log, table_information
 from fairbits.information.sampling import CLAMP, RNG, draw_codes, drawn_divergences, relative_tables
-from fairbits.information.shown_tables import held_out_information
 from fairbits.information.words import EXACT_BITS, Groups, WeighedGroups, Weighing, group_weights, mean_words
 
 SUBSET_BITS = 12

@@ -1,6 +1,7 @@
 """Methods to compare with: here those without a network of ours; `fairbits` itself lists the others.
 
-Those of other libraries need ``pip install 'fairbits[compare]'``.
+Those of other libraries need ``pip install 'fairbits[compare]'``. The files `penalised`, `latent`,
+`compared`, `posterior_rule` and `hard_words` are bases; every other file but `group_columns` holds methods.
 """
 
 from fairbits.rivals.bayes_rule import BayesRuleClassifier as BayesRuleClassifier
