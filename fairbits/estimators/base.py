@@ -18,6 +18,7 @@ from fairbits.encoding.table_encoder import read_numbers
 from fairbits.errors import InputWarning
 from fairbits.estimators.fitting import fit_stack
 from fairbits.information import weigh_groups
+from fairbits.information.words import normalised
 from fairbits.nn import Inputs, PlainNet
 from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch, Replica, Schedule, TrainingData, train
@@ -286,8 +287,7 @@ class InvariantClassifier(TrainedClassifier, NetworkSettings):
         """Return the weighted mean of -log2 p(y), in bits, over the rows that have a label."""
         y, weight = batch.y, batch.weight
         if getattr(self, "has_unlabelled_", False):
-            labelled = weight * (y >= 0)
-            y, weight = y.clamp(min=0), labelled / labelled.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+            y, weight = y.clamp(min=0), normalised(weight * (y >= 0))
         own = log_probabilities.mT.gather(-2, y.unsqueeze(-2)).squeeze(-2)
         return weight @ own / -math.log(2)
 

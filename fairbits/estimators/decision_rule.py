@@ -10,6 +10,8 @@ from scipy.optimize import linprog
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from fairbits.information.array_information import law_distance
+
 SHARES = np.linspace(1, 0, 21)[1:]  # of the disparity without protection: the limits of the linear programmes
 COLLINEAR = 1e-6  # of the largest singular value: directions of X below this are left out
 ROUNDING = 1e-3  # of the sum of p(y,s|x), in single precision
@@ -48,7 +50,8 @@ def decision_rules(p_label: np.ndarray, p_groups: Sequence[np.ndarray], mass: np
     shares = [_within(group, mass) for group in p_groups]
     rules = [[np.zeros((p_label.shape[1], group.shape[1])) for group in p_groups]]
     plain = np.eye(p_label.shape[1])[p_label.argmax(1)]
-    most = max((_apart((share @ plain)[share.any(1)]) for share in shares), default=0.0)
+    rates = [(share @ plain)[share.any(1)] for share in shares]
+    most = max((float(law_distance(own[:, None], own).max()) for own in rates), default=0.0)
     if most == 0:
         return rules
     gain = p_label * mass[:, None]
@@ -174,11 +177,6 @@ def group_sizes(group: np.ndarray, mass: np.ndarray) -> np.ndarray:
 def _within(group: np.ndarray, mass: np.ndarray) -> np.ndarray:
     """Return the law of the cells in each group; 0 of an absent one.  (K, cells)"""
     return (group * mass[:, None] / group_sizes(group, mass)).T
-
-
-def _apart(rates: np.ndarray) -> float:
-    """Return the largest total variation between two rows of rates (K, C)."""
-    return float(np.abs(rates[:, None] - rates).sum(-1).max() / 2)
 
 
 def _prices(gain: np.ndarray, shares: list[np.ndarray], limit: float) -> list[np.ndarray]:

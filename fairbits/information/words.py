@@ -91,6 +91,16 @@ def weigh_groups(
     return WeighedGroups(mass / total.clamp(min=tiny), share)
 
 
+def normalised(weights: Tensor) -> Tensor:
+    """Return weights (..., n) scaled to sum to 1; where all are 0, they stay 0.
+
+    >>> normalised(torch.tensor([[1.0, 3.0], [0.0, 0.0]]))
+    tensor([[0.2500, 0.7500],
+            [0.0000, 0.0000]])
+    """
+    return weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
+
+
 def in_transform() -> bool:
     """Return whether a torch.func transform is running, where values cannot be looked at."""
     return torch._C._functorch.maybe_current_level() is not None
