@@ -20,8 +20,8 @@ from fairbits.information.array_information import held_out_information, share_e
 from fairbits.settings import check_value
 
 PROBES_TITLE = (
-    "Probes that try to recover S ({} intervals; 'permuted': 95% of the AUCs with permuted groups are below; "
-    "'shuffled': AUC after training on shuffled groups)"
+    "Probes that try to recover the groups ({} intervals; 'permuted': 95% of the AUCs are below this if groups are "
+    "permuted; 'shuffled': AUC after training on shuffled groups)"
 )
 PROBE = (
     "  {column:<12} {view:<10} {model:<10} AUC {auc:.4f} [{auc_low:.4f}, {auc_high:.4f}]  permuted "

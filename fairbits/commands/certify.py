@@ -34,15 +34,17 @@ def certify(
         ),
     ] = None,
     sensitive: terminal.Sensitive = None,
-    decision: Annotated[str | None, Option(help="Certify this column of TABLE: anybody's decisions.")] = None,
+    decision: Annotated[
+        str | None, Option(help="Column of TABLE with the decisions to certify, whoever made them.")
+    ] = None,
     positive: Annotated[str | None, Option(help="The favourable decision.", show_default="last of two")] = None,
     levels: terminal.Levels = None,
     crossed: terminal.Crossed = False,
     reference: terminal.Reference = None,
-    label: Annotated[str | None, Option(help="Column of the labels: certify within each, too.")] = None,
+    label: Annotated[str | None, Option(help="Label column: certify within each label, too.")] = None,
     person: terminal.Person = None,
     beside: Annotated[
-        str | None, Option(help="Other models, comma-separated, whose codes of these people the recipient has as well.")
+        str | None, Option(help="Other models, comma-separated, whose codes of these people the recipient also has.")
     ] = None,
     confidence: terminal.Confidence = 0.95,
     workers: terminal.Workers = 1,
@@ -51,7 +53,7 @@ def certify(
     output: Annotated[
         Path | None, Option("--output", "-o", help="With --shard: JSON file for the sums, for `fairbits merge`.")
     ] = None,
-    draws: Annotated[int, Option(min=1, max=16, help="Random codes: how many of a person a recipient gets.")] = 1,
+    draws: Annotated[int, Option(min=1, max=16, help="Random codes: how many draws per person a recipient gets.")] = 1,
     separator: terminal.Separator = None,
     encoding: terminal.Encoding = None,
     as_json: terminal.AsJson = False,
@@ -125,7 +127,7 @@ def _write_sums(
     how: dict[str, Any] = {"workers": workers if workers > 1 else None, "cluster": cluster}
     with terminal.waiting("summing up"):
         rows = write_sums(model, table, output, Shard.of(shard), confidence=confidence, label=label, **how)
-    print(f"Sums of {rows:,} rows written to {output}. Put all shards together with `fairbits merge`.")
+    print(f"Sums of {rows:,} rows written to {output}. Combine all shards with `fairbits merge`.")
 
 
 def tell(found: "Recertified", as_json: bool) -> None:

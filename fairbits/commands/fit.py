@@ -45,8 +45,7 @@ def fit(
         Purpose | None,
         Option(
             "--for",
-            help="What must keep the limits: the decisions of the model, or codes to share, and all that is made "
-            "from them.",
+            help="What the limits apply to: decisions of the model, or codes to share and everything made from them.",
             show_default="decisions; with --encode-sensitive or --gamma, codes",
         ),
     ] = None,
@@ -80,16 +79,18 @@ def fit(
     ] = None,
     favourable: Annotated[
         str | None,
-        Option(help="The class to wish for, of which rates are shown.", show_default="the last in sorted order"),
+        Option(help="The favourable class, whose rates are shown.", show_default="the last in sorted order"),
     ] = None,
     compare: Annotated[
-        bool, Option("--compare", help="Train methods of others, too, to compare with; takes longer.")
+        bool, Option("--compare", help="Also train other methods, for comparison; takes longer.")
     ] = False,
-    owner: Annotated[str | None, Option(help="Who answers for the model, for the report and the card.")] = None,
-    intended: Annotated[str | None, Option("--purpose", help="What it is for, in a sentence.")] = None,
+    owner: Annotated[
+        str | None, Option(help="Who is responsible for the model; shown in the report and on the card.")
+    ] = None,
+    intended: Annotated[str | None, Option("--purpose", help="What the model is for, in one sentence.")] = None,
     approved_by: Annotated[str | None, Option(help="Who approved it.")] = None,
     seed: Annotated[
-        int | None, Option(min=0, max=2**31 - 1, help="Of the split and the training.", show_default="random")
+        int | None, Option(min=0, max=2**31 - 1, help="Seed of the split and of the training.", show_default="random")
     ] = None,
     person: terminal.Person = None,
     drop: terminal.Drop = None,
@@ -197,7 +198,7 @@ def _check_place(output: Path) -> None:
         raise InputError(f"{output} is not empty; name another folder with -o, or move that one away.")
     nearest = next(folder for folder in (output, *output.absolute().parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise InputError(f"No folder can be made in {nearest}; name another one with -o.")
+        raise InputError(f"Cannot make a folder in {nearest}; name another one with -o.")
 
 
 def read_task(

@@ -82,7 +82,7 @@ Output = Annotated[
 Sensitive = Annotated[str | None, Option(help="Sensitive columns, comma-separated.")]
 Drop = Annotated[str | None, Option(help="Columns to leave out, comma-separated.")]
 Person = Annotated[
-    str | None, Option(help="Columns that say whose row it is, comma-separated, if people have several rows.")
+    str | None, Option(help="Columns that identify a person, comma-separated, if people have several rows.")
 ]
 Bins = Annotated[int, Option(min=2, help="Groups for a sensitive column of numbers.")]
 Crossed = Annotated[
@@ -96,19 +96,21 @@ MergeSmall = Annotated[
     int | None,
     Option(min=2, help="Pool groups with fewer training rows than this as '(other)'.", show_default="17"),
 ]
-CalibrationShare = Annotated[float, Option(help="Share of the rows that certify; a fifth tests, the others train.")]
-Reference = Annotated[
-    str | None, Option(help="Group to whose rate those of others are compared.", show_default="any two groups")
+CalibrationShare = Annotated[
+    float, Option(help="Share of calibration rows; a fifth of the rows are test rows, the others train.")
 ]
-Seed = Annotated[int, Option(min=0, max=2**31 - 1, help="Of the split; pass the same to fairbits fit.")]
+Reference = Annotated[
+    str | None, Option(help="Group whose rate the other groups are compared with.", show_default="any two groups")
+]
+Seed = Annotated[int, Option(min=0, max=2**31 - 1, help="Seed of the split; pass the same one to fairbits fit.")]
 Confidence = Annotated[float, Option(min=0.5, max=0.9999, help="Confidence level.")]
-Levels = Annotated[str | None, Option(help="The decision column has scores, released in levels cut here.")]
+Levels = Annotated[str | None, Option(help="The decision column holds scores; release them in levels with these cuts.")]
 Separator = Annotated[str | None, Option(help="CSV delimiter.", show_default="detected")]
 Encoding = Annotated[str | None, Option(help="CSV encoding, such as latin-1.", show_default="UTF-8")]
 Workers = Annotated[int, Option(min=1, help="Processes that share the work, each with one thread.")]
 ShardOf = Annotated[
     str | None,
-    Option("--shard", help="Do every N-th part only, such as 0/3: `fairbits merge` puts the N together."),
+    Option("--shard", help="Do every N-th part only, such as 0/3; `fairbits merge` combines the shards."),
 ]
 Cluster = Annotated[
     str | None, Option(help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to share the work on a cluster.")

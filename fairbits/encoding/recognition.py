@@ -287,13 +287,13 @@ def _more_than_chance(found: np.ndarray, chance: float) -> bool:
     return bool(found.mean() > chance + MARGIN + 3 * np.sqrt(chance * (1 - chance) / len(found)))
 
 
-EITHER = "Write them as text, those of one person always alike, or pass leading_zeros='same' or 'different'."
+EITHER = "Write identifiers as text, in the same way for each person, or pass leading_zeros='same' or 'different'."
 
 
 class LeadingZerosError(InputError):
     """Two identifiers of people differ only in leading zeros: they may be one person, or two."""
 
-    def __init__(self, problem: str, remedy: str = "Write identifiers as text, those of one person always alike."):
+    def __init__(self, problem: str, remedy: str = "Write identifiers as text, in the same way for each person."):
         problem += " of the identifier, as 7 and 007 do: fairbits cannot know whether that is one person."
         super().__init__(problem, remedy=remedy)
 

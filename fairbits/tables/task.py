@@ -96,7 +96,7 @@ def make_task(
     table = table[labelled].reset_index(drop=True)
     if len(table) < FEWEST_ROWS:
         few = f"The table has {len(table)} rows with a label {label!r}; at least {FEWEST_ROWS} are needed."
-        raise InputError(few, remedy="A quarter of them certifies: fewer prove nothing. Use more rows.")
+        raise InputError(few, remedy="A quarter of them are calibration rows, and fewer prove nothing. Use more rows.")
     if parts is None:
         parts = _parts(len(table), table[list(person)] if person else None, calibration_share, seed)
     share = (1 - TEST_SHARE - calibration_share) / calibration_share
@@ -141,12 +141,12 @@ def _check_names(
     """Raise unless the columns exist and each has one role."""
     check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *drop, *person])
     if twice := {label, *sensitive} & set(person):
-        remedy = "Name the column that says whose row it is with --person."
+        remedy = "Name the column that identifies a person with --person."
         raise InputError(f"{min(twice)!r} identifies people and is the label or sensitive at once.", remedy=remedy)
     if not sensitive:
         raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")
     if label in sensitive:
-        problem = f"{label!r} is the label and sensitive at once: no code can predict it and hide it."
+        problem = f"{label!r} is both the label and sensitive: no code can predict it and hide it."
         raise InputError(problem, remedy="Name another label, or another sensitive column.")
     if label in drop:
         raise InputError(f"{label!r} is the label and dropped at once.", remedy="Leave it out of --drop.")
@@ -208,8 +208,8 @@ def _check_both_in_groups(y: np.ndarray, s: pd.DataFrame, groups: str, label: st
         others = members.sum(axis=1, keepdims=True) - members
         if ((members > 0) & (others > 0)).sum(axis=0).max() < 2:
             raise InputError(
-                f"{label!r} hardly differs within the groups of {', '.join(map(repr, part.columns))}: a code that "
-                "predicts the one reveals the other.",
+                f"{label!r} hardly varies within the groups of {', '.join(map(repr, part.columns))}: a code that "
+                "predicts one of them reveals the other.",
                 remedy="Name another label or another sensitive column, or merge groups.",
             )
 

@@ -201,7 +201,7 @@ def certify_decisions(
         raise InputError(f"{table.path} has no rows of known groups with a decision.")
     values, y = plain_values(frame[decision]), None if label is None else plain_values(frame[label])
     if levels is None and values.dtype.kind == "f" and (values % 1 != 0).any():
-        raise InputError(f"{decision!r} has scores.", remedy="Say where to cut them, such as --levels 0.25,0.5.")
+        raise InputError(f"{decision!r} has scores.", remedy="Pass the cuts, such as --levels 0.25,0.5.")
     certificate, one = _summed(counted, places, s, values, y, levels, confidence, crossed=crossed)
     rates, ratios, hidden, wanted = None, list[Ratio](), list[dict[str, str]](), positive
     if levels is None and (positive is not None or len(pd.unique(values)) == 2):

@@ -65,9 +65,9 @@ class FitOptions:
     confidence: float = 0.95
     max_epochs: int | None = None
     encode_sensitive: bool = False
-    compare: bool = False  # with methods of others, too
+    compare: bool = False  # with other methods
     reference: str | None = None  # the group to whose rate those of others are compared
-    favourable: str | None = None  # the class to wish for, as a text; None: that of odds_label, or the last one
+    favourable: str | None = None  # the favourable class, as a text; None: that of odds_label, or the last one
 
     def __post_init__(self) -> None:
         limits = any(limit is not None for limit in (self.max_disparity, self.max_information, self.max_odds_disparity))

@@ -224,7 +224,7 @@ def test_a_table_of_decisions_is_certified(decisions, fairbits):
     own = fairbits("certify", "d.csv", "--decision", "approved", "--sensitive", "sex").out
     assert f"{math.ceil(alone.total_variation * 1e4) / 1e4:.4f} (these rows: " in own
     assert "at 95% confidence" in own
-    assert "Each row is taken for another person." in own
+    assert "Each row is counted as a different person." in own
 
 
 def test_a_crossing_of_one_person_is_not_shown_and_whole_numbers_stay_whole(decisions, fairbits):

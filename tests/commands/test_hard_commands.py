@@ -38,7 +38,7 @@ def test_codes_are_the_same_at_every_call_and_leave_no_trace(place, fairbits):
     assert fairbits("transform", "m", "new.csv", "-o", "b.csv").code == 0
     assert (place / "a.csv").read_text() == (place / "b.csv").read_text()
     assert contents(place / "m") == before
-    assert "Nobody counts whether a recipient also gets" in first.out
+    assert "does not know whether a recipient also gets the output of another model" in first.out
     assert "pass --person, and the same --ledger for all models" in first.out
 
 
@@ -59,7 +59,7 @@ def test_a_ledger_notices_a_second_model_and_no_repeat_of_the_first(place, fairb
     assert "people now have up to 2 codes, because their data changed" in ended.out
     assert "covers them" not in ended.out
     ended = fairbits("transform", "m", "new.csv", "-o", "f.csv", "--ledger", "unnamed.ledger", "--accept-loss")
-    assert "Nobody counts" in ended.out
+    assert "does not know whether a recipient" in ended.out
 
 
 def test_codes_are_those_of_the_model_whatever_the_order_the_pieces_and_the_file(place, fairbits, monkeypatch):
@@ -224,7 +224,7 @@ def test_a_model_that_promises_its_class_writes_nothing_else(tmp_path, monkeypat
     shared = ["--person", "id", "--ledger", "shared.ledger"]
     for command in ("transform", "predict"):
         counted = fairbits(command, "m", "new.csv", "-o", "counted.csv", *shared)
-        assert "Nobody counts" not in counted.out, counted.err
+        assert "does not know whether a recipient" not in counted.out, counted.err
         pd.testing.assert_frame_equal(decided, pd.read_csv("counted.csv"))
     assert json.loads(fairbits("transform", "m", "new.csv", *shared, "--json").out)["reused"] == 300
     found = json.loads(fairbits("certify", "m", "new.csv", "--json").out)

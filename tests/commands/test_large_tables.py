@@ -196,7 +196,7 @@ def test_rows_of_the_fit_are_recognised_by_sums(place, hard, fairbits, monkeypat
     ("arguments", "words"),
     [
         (["--shard", "3/3"], "--shard 3/3 must be a place and a count"),
-        (["--ledger", "l"], "People are counted in a ledger, and parts have none."),
+        (["--ledger", "l"], "Counting people needs a ledger, and parts have none."),
         (["--key", "k"], "--key is for random codes."),
     ],
 )

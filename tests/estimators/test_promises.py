@@ -328,4 +328,4 @@ def test_a_person_is_in_one_part_only():
         model.fit(X, y, sensitive_features=s, person=np.arange(600) // 4, calibration=np.arange(0, 600, 2))
     counted = model.fit(X, y, sensitive_features=s, calibration=[*range(300), *range(300)]).certificate_
     assert sum(counted.rows.values()) == 300  # a place that is named twice is one row
-    assert "Each row is taken for another person." in counted.covers
+    assert "Each row is counted as a different person." in counted.covers

@@ -277,7 +277,7 @@ def test_test_rows_that_differ_more_than_a_certified_limit_are_explained(decided
     changed = {**decided, "decision": {**decided["decision"], "ratios": [ratio]}}
     for limit, certified in ((0.09, True), (0.11, True), (0.09, False), (None, True)):
         said = worse_off(changed | {"certified": certified, "asked": decided["asked"] | {"max_disparity": limit}})[1]
-        explained = "differ by 0.100, more than the certified limit of 0.09. A sample may" in said
+        explained = "differ by 0.100, more than the certified limit of 0.09. That can happen in a sample" in said
         assert explained == (certified and limit == 0.09)
 
 
