@@ -22,7 +22,7 @@ LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small t
 
 
 class SmallGroupWarning(InputWarning):
-    """A group has so few calibration rows that its bounds say little."""
+    """A group has so few calibration rows that its bounds are loose."""
 
 
 class TrainingRowsWarning(InputWarning):

@@ -24,7 +24,7 @@ def system_uniforms(n: int, m: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Release:
-    """What a recipient gets of each person; the numbers of a certificate hold for this and nothing more.
+    """What a recipient gets for each person; the numbers of a certificate hold for this and nothing more.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from fairbits.training import Batch
 
 
 class SaturatedPenaltyWarning(InputWarning):
-    """The information measured on batches was almost H(S), its largest value: the penalty had nothing to compare."""
+    """The information measured on batches was almost H(S), its largest value, so the penalty had no effect."""
 
 
 class PenalisedCodeClassifier(CodeClassifier):

@@ -75,7 +75,7 @@ def group_weights(theta: Tensor, groups: Groups, *, check: bool = False, **weigh
 def weigh_groups(
     groups: Tensor, *, n_groups: int, weights: Weights = None, prior: Weights = None, dtype: torch.dtype = torch.float32
 ) -> WeighedGroups:
-    """Return what the measures need of groups (..., n), once for many calls; values are trusted.
+    """Prepare groups (..., n) for many calls of the measures; values are not checked.
 
     >>> weigh_groups(torch.tensor([0, 1, 1]), n_groups=2).prior
     tensor([0.3333, 0.6667])

@@ -39,7 +39,7 @@ class LFRNet(nn.Module):
 
 
 class LFRClassifier(TransformerMixin, InvariantClassifier):
-    """Learning fair representations (Zemel et al. 2013): each row is shared out among K prototypes.
+    """Learning fair representations (Zemel et al. 2013): each row becomes a mixture of K prototypes.
 
     M_nk = softmax_k(-sum_i a_i (x_ni - v_ki)^2) are the memberships of row n, and the loss is
 

@@ -18,7 +18,7 @@ from fairbits.settings import layer_sizes, setting
 
 
 class ExponentiatedGradientClassifier(ComparedClassifier):
-    """A lottery of classifiers that gives all groups nearly the same share of positive predictions.
+    """A random choice among classifiers that gives all groups nearly the same share of positive predictions.
 
     Fairlearn's `ExponentiatedGradient` under `DemographicParity` (Agarwal et al. 2018, "A reductions approach to fair
     classification"): the most accurate lottery of base learners, each fitted to relabelled and reweighted rows, such
@@ -216,7 +216,7 @@ def dense(widths: tuple[int, ...], activation: str) -> list[Any]:
 
 
 class AIF360LFRClassifier(ComparedClassifier):
-    """Learning fair representations (Zemel et al. 2013) as in AIF360: each row is shared out among a few prototypes.
+    """Learning fair representations (Zemel et al. 2013) as in AIF360: each row becomes a mixture of a few prototypes.
 
     This is `LearnedFairRepresentations` of `aif360.sklearn`, which computes gradients; the older `LFR` takes finite
     differences and stops after 5,000 evaluations, far too early on wide tables. Two groups only. Predictions need no S.
