@@ -18,6 +18,7 @@ from benchmarks.codes_tables import tables
 from benchmarks.outcomes import RESULTS, Job, run_and_publish
 from fairbits import BinaryMIClassifier, ExactCodeClassifier, LinearCodeClassifier, PosteriorEncoder, TableEncoder
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
+from fairbits.certificate.released_code import binary_number
 from fairbits.datasets import load_adult, load_bank, load_compas
 from fairbits.estimators import fit_stack
 from fairbits.estimators.certified import FEW, SHARES, TIGHT, code_loss
@@ -26,7 +27,7 @@ from fairbits.estimators.optimal_front import optimal_front
 from fairbits.estimators.promises import CalibrationRows
 from fairbits.information import share_entropy
 from fairbits.information import total_variation as random_code_variation
-from fairbits.information.shown_tables import law_distance
+from fairbits.information.array_information import law_distance
 from fairbits.metrics import auc, discrimination_curve_area
 from fairbits.nn import word_probabilities
 
@@ -173,7 +174,7 @@ def words(model: Any, Z: np.ndarray, seed: int = 0) -> np.ndarray:
     """Return the number of every row's released word; of a random code, of one draw."""
     theta = model.code_probabilities(Z)
     bits = np.random.default_rng(seed).random(theta.shape) < theta
-    return bits.astype(np.int64) @ (1 << np.arange(bits.shape[1] - 1, -1, -1))
+    return binary_number(bits)
 
 
 def group_tables(word: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ from fairbits import CertificateState, certify
 from fairbits.certificate import group_rates, selection_ratio
 from fairbits.certificate.anytime import Watched, anytime_slack, log_evidence
 from fairbits.encoding import GroupEncoder
-from fairbits.information.shown_tables import law_distance
+from fairbits.information.array_information import law_distance
 from fairbits.workflow.comparisons import USELESS, better_than_constant
 
 FOLDER = RESULTS / "coverage"

@@ -41,7 +41,7 @@ from .rivals.rebias import ReBiasClassifier as ReBiasClassifier
 from .rivals.rubi import RUBiClassifier as RUBiClassifier
 from .rivals.vfae import VFAEClassifier as VFAEClassifier
 from .rivals.vib import VIBClassifier as VIBClassifier
-from .training.plan import Schedule as Schedule
+from .training.batches import Schedule as Schedule
 
 __version__: str
 __all__: list[str]

@@ -87,9 +87,7 @@ def _in_processes(jobs: list[Any], work: Work, keep: Keep, workers: int, watch: 
                     keep(running.pop(future), *future.result())
                 watch(waiting, list(running.values()), len(jobs) - len(waiting) - len(running))
         except BrokenProcessPool:
-            problem = (
-                "A worker process was ended from outside, most likely because memory ran out. Finished work is kept."
-            )
+            problem = "A worker process was killed, most likely because memory ran out. Finished work is kept."
             raise InputError(problem, remedy="Start again to continue, with fewer workers if needed.") from None
         except BaseException:
             hold.close()  # a fit does not hear of the pool's shutdown

@@ -20,7 +20,7 @@ MODULES = {  # in reading order; a name stands where it is first met
     "fairbits": "Methods, and what goes around them.",
     "fairbits.information": "What a code reveals, in bits: torch functions; `**weighing` are `weights=None`, "
     "`prior=None` and `n_groups=None`. [theory.md](theory.md) has the formulas.",
-    "fairbits.metrics": "Scores of predictions; of all but AUC and the objective less is better.",
+    "fairbits.metrics": "Scores of predictions; smaller is better, except for AUC and the objective.",
     "fairbits.datasets": "Shipped tables, images, populations of known truth: [datasets.md](datasets.md).",
     "fairbits.nn": "Torch modules.",
     "fairbits.estimators": "Bases and parts for a method of your own: [extending.md](extending.md).",

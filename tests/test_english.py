@@ -22,6 +22,8 @@ RETIRED = re.compile(
     r"\b(told|tells?|telling|foretold|anew|surely|mend(ed|s|ing)?|hand(ed|s|ing)? (on|out)|forg(ets?|etting|otten))\b"
     r"|\b(promise[sd]?|receivers?|gaps? in rates|flatters?|all the same|void(:| for)|said to be|what was said)\b"
     r"|\b(is|are) (no numbers?|none of)\b|\bends in none\b|\bask fewer\b|\btaken for other\b|\bfor true\b"
+    r"|\btaken for another\b|\bclass to wish for\b|\bmethods of others\b|\balways alike\b|\bwhose row it is\b"
+    r"|\bthat there (is|are) not\b|\bshall\b|\bwho answers for\b|\bhas (it )?as well\b|\b(is|are) others\b"
     r"|\b(Mind:|say --|say which columns|that is for you to know)|\b(for )?who (knows|sees|gets|receives|asks|holds)\b",
     re.IGNORECASE,
 )
@@ -62,6 +64,12 @@ def test_retired_words_do_not_come_back():
         "what is handed on together",
         "are not covered by any certificate: who sees both knows what these columns say",
         "Values of an earlier row stand in 1 of the rows, which were taken for other people.",
+        "Each row is taken for another person.",
+        "pass --favourable to name the class to wish for",
+        "Who answers for the model, for the report and the card.",
+        "Write them as text, those of one person always alike.",
+        "a tree asks for a column that there is not",
+        "the names of 4 columns are others",
     ],
 )
 def test_the_old_sentences_are_recognised(sentence):

@@ -16,12 +16,12 @@ from fairbits.certificate.released_code import Release, fitted_code
 from fairbits.encoding import GroupEncoder, sensitive_columns, take_rows
 from fairbits.encoding.recognition import one_row_each
 from fairbits.errors import InputError, InputWarning
-from fairbits.information.shown_tables import held_out_information, share_entropy, shown_information
+from fairbits.information.array_information import held_out_information, share_entropy, shown_information
 from fairbits.settings import check_value
 
 PROBES_TITLE = (
-    "Probes that try to recover S ({} intervals; 'permuted': 95% of the AUCs with permuted groups are below; "
-    "'shuffled': AUC after training on shuffled groups)"
+    "Probes that try to recover the groups ({} intervals; 'permuted': 95% of the AUCs are below this if groups are "
+    "permuted; 'shuffled': AUC after training on shuffled groups)"
 )
 PROBE = (
     "  {column:<12} {view:<10} {model:<10} AUC {auc:.4f} [{auc_low:.4f}, {auc_high:.4f}]  permuted "

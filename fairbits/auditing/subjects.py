@@ -39,9 +39,11 @@ def read_subject(source: Any, X: Any, draws: int, random_state: int, sensitive_f
     check_value("draws", draws, at_least=2, whole=True)
     if hasattr(source, "__array__") or hasattr(source, "toarray") or isinstance(source, (list, tuple)):
         if X is not None:
-            raise InputError("A representation is audited as it is.", remedy="Pass it alone, with X=None.")
+            raise InputError(
+                "X is for models, not for representations.", remedy="Pass the representation alone, with X=None."
+            )
         name, values, source = "the representation", source, None
-        task = {"task": "a representation alone predicts nothing; audit a model."}
+        task = {"task": "a representation makes no predictions; audit a model to get scores."}
     elif X is None:
         raise InputError("X is None, but a model is audited on rows.", remedy="Pass the rows as X.")
     elif hasattr(source, "code_probabilities"):
@@ -51,7 +53,7 @@ def read_subject(source: Any, X: Any, draws: int, random_state: int, sensitive_f
     elif hasattr(source, "transform"):
         values, source, task = source.transform(X), None, {"task": f"{name} has no predict_proba."}
     else:
-        raise InputError(f"{name} has neither transform nor predict_proba.", remedy="Pass what it computes instead.")
+        raise InputError(f"{name} has neither transform nor predict_proba.", remedy="Pass its output instead.")
     return _read_values(name, source, X, values, task)
 
 

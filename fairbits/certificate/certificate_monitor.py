@@ -97,7 +97,7 @@ class CertificateMonitor:
         names, by_person = coded.encoder.names_, person is not None
         if self._encoder and (self.kind, self.by_person, self._encoder.names_) != (kind, by_person, names):
             problem = "This batch has another kind of code, other groups, or a person column where others had none."
-            raise InputError(problem, remedy="Pass what is watched in the same way for every batch.")
+            raise InputError(problem, remedy="Pass every batch in the same form.")
         found, decisions = self._sums(coded, sensitive_features, person)
         self.kind, self.by_person, self.decisions = kind, by_person, decisions
         self._encoder, self.groups = coded.encoder, coded.encoder.groups
@@ -115,7 +115,9 @@ class CertificateMonitor:
         rows = numbered_rows(coded, sensitive_features, None, person)
         release = Release(self.draws, hard=coded.hard)
         if rows.theta.shape[1] * self.draws > MAX_BITS:
-            raise InputError(f"The code has too many words; {MAX_BITS} bits are the most.", remedy="Use fewer bits.")
+            raise InputError(
+                f"The code has too many words: at most {MAX_BITS} bits are possible.", remedy="Use fewer bits."
+            )
         named = None if coded.named is None else [label(value) for value in coded.named]
         decisions = self.decisions + sorted(set(named or []) - set(self.decisions))
         found = []
@@ -192,12 +194,13 @@ class CertificateMonitor:
         low, high = at_least(self.at_least, 4), at_most(self.at_most, 4)
         if self.at_least > self.at_most:
             lines.append(
-                f"Disparity: at least {low} in some batch, and {high} at most before it: the population changed."
+                f"The population changed: the disparity is at least {low} in some batch, and was at most {high} before "
+                "it."
             )
         else:
             lines.append(f"Disparity: at least {low} and at most {high}.")
         lines.append(f"Each bound holds {sure}, however often you look.")
-        lines += [f"Still without rows: {', '.join(self.waiting)}."] if self.waiting else []
+        lines += [f"No rows yet from: {', '.join(self.waiting)}."] if self.waiting else []
         return "\n".join(lines)
 
     def save(self, path: str | os.PathLike[str]) -> None:

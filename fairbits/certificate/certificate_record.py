@@ -21,11 +21,11 @@ DECISION_DOES_NOT_COVER = (
     "decisions that compare these people with each other, such as quotas and rankings",
 )
 SEVERAL_ROWS = "several rows of one person, received together"
-OTHER_MODELS = "anyone who also receives what another model says about the same people"
+OTHER_MODELS = "anyone who also receives the output of another model for the same people"
 DOES_NOT_COVER = (
     "anyone who knows more about the person than what is released",
-    "rows from another distribution than the calibration rows, or groups recorded wrongly",
-    "single persons, and groups that are not listed here",
+    "rows from another distribution than the calibration rows, or wrongly recorded groups",
+    "individual people, and groups that are not listed here",
     "a model that was trained, tuned or chosen by looking at these calibration rows",
 )
 
@@ -151,8 +151,8 @@ class Certificate:
             f"At {percent(self.confidence)} confidence, in the population that the calibration rows come from: for "
             f"anyone who receives {self.release_words}, the rates of any decision made from it alone differ between "
             "two groups by at most the stated disparity (total variation), and nobody can guess the group from it "
-            f"alone with a balanced accuracy above the one stated. {each}{kind}. {self.counting}. The leakage is at "
-            f"{self.prior}."
+            f"alone with a balanced accuracy above the one stated. {each}{kind}. {self.counting}. The leakage is "
+            f"computed with {self.prior}."
         )
 
     @property
@@ -173,7 +173,7 @@ class Certificate:
         lines = [f"Certificate, {percent(self.confidence)} confidence"]
         most = "" if self.exact else "at most "
         for b in self.bounds:
-            where = b.column if b.label is None else f"{b.column} among label {b.label!r}"
+            where = b.column if b.label is None else f"{b.column} within label {b.label!r}"
             lines.append(
                 f"  {where}: disparity <= {at_most(b.total_variation, 4)} (these rows show {most}"
                 f"{b.estimated_total_variation:.4f}), balanced accuracy <= {at_most(b.balanced_accuracy, 4)}, "

@@ -129,7 +129,7 @@ class CertificateState:
             self.seeded = method.random_state is not None and not method.is_hard
         self._encoder = encoder
         if self.bits > MAX_BITS:
-            raise InputError(f"A code of {self.bits} bits has too many words; {MAX_BITS} bits are the most.")
+            raise InputError(f"A code of {self.bits} bits has too many words: at most {MAX_BITS} bits are possible.")
         strata = [None, *(np.unique(labels).tolist() if labels is not None else [])]
         columns = zip(encoder.titles_, encoder.names_, strict=True)
         self._found = [
@@ -141,9 +141,16 @@ class CertificateState:
     def add(self, X: Any, *, sensitive_features: Any, y: Any = None, person: Any = None) -> Self:
         """Add rows that played no part in training, tuning or choosing the model; X may be their `CodedRows`."""
         if self._encoder is None:
-            raise InputError("A state from a file takes no rows.", remedy="Merge it with the state of a model.")
+            raise InputError(
+                "You cannot add rows to a state that was read from a file.",
+                remedy="Merge it with the state of a model.",
+            )
         if (person is not None) != self.by_person:
-            problem = "by_person needs an identifier for every row." if self.by_person else "Rows are taken for people."
+            problem = (
+                "by_person needs an identifier for every row."
+                if self.by_person
+                else "This state counts rows as people."
+            )
             raise InputError(problem, remedy="Pass `person` to `add` and by_person=True to the state, or neither.")
         labels = {stratum.label for stratum in self._found} - {None}
         rows = numbered_rows(self._coded(X, sensitive_features), sensitive_features, y if labels else None, person)

@@ -22,7 +22,7 @@ LARGE_DEVIATION = 0.25  # a group whose rows alone cost this much is too small t
 
 
 class SmallGroupWarning(InputWarning):
-    """A group has so few calibration rows that its bounds say little."""
+    """A group has so few calibration rows that its bounds are loose."""
 
 
 class TrainingRowsWarning(InputWarning):
@@ -71,7 +71,7 @@ def certify(
     sensitive_features : their groups; several columns as the model was fitted, or their intersections
     y : labels, to bound the disparity within each label too (equalised odds)
     person : one identifier per row, where people have several rows: the mean of a person's rows counts, once
-    beside : other models, or what they release about the same rows, that the recipient has as well
+    beside : other models, or what they release about the same rows, which the recipient also has
     levels : the cuts at which scores are rounded before they are released: source is scores (n,), or a classifier whose
         `predict_proba` gives that of the second class
     confidence : of each bound, or of all together if `simultaneous`
@@ -93,7 +93,7 @@ def certify(
         raise InputTypeError(f"certify has no option {min(unknown)!r}.", remedy=remedy)
     coded = _beside(coded_rows(source, X, sensitive_features, levels), beside, X, sensitive_features)
     if beside and {"eps", "coarse"} & set(release):
-        raise InputError("eps and coarse are for one code.", remedy="Pass what the other models release as it is.")
+        raise InputError("eps and coarse cannot be combined with beside.", remedy="Leave them out.")
     what, rng = Release(**release, hard=coded.hard), np.random.default_rng(random_state)
     rows = numbered_rows(coded, sensitive_features, y, person)
     names = coded.encoder.names_
@@ -315,5 +315,5 @@ def _check_rows(counts: np.ndarray, names: list[str], delta: float) -> None:
     alone = hoeffding_deviation(counts[[small]], 1.0, delta)
     if alone >= LARGE_DEVIATION:
         cost = f"{min(alone, 1):.2f} to the bound on the disparity"
-        problem = f"Group {few} calibration rows, so few that they alone may add {cost}."
+        problem = f"Group {few} calibration rows. So few rows alone may add {cost}."
         warnings.warn(SmallGroupWarning(problem, remedy="Calibrate on more rows, or merge groups."), stacklevel=3)

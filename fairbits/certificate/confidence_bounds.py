@@ -15,9 +15,9 @@ from scipy.stats import entropy
 
 from fairbits.certificate.decision_rates import limit_of_rates
 from fairbits.certificate.deviations import HOEFFDING, deviation, hoeffding_deviation, limit_of_difference
-from fairbits.certificate.released_code import Release
+from fairbits.certificate.released_code import Release, binary_number
 from fairbits.errors import InputError
-from fairbits.information.shown_tables import law_distance, shown_information
+from fairbits.information.array_information import law_distance, shown_information
 
 MAX_BITS = 20  # the most whose words are all listed
 CHUNK = 2**22  # numbers in the products of a part of the rows
@@ -91,9 +91,8 @@ def _people(person: np.ndarray | None, groups: np.ndarray, n_groups: int) -> tup
 
 def _numbers(codes: np.ndarray) -> np.ndarray:
     """Return the number of every word of (n, m) bits, the first bit most significant; of wide codes any number."""
-    m = codes.shape[1]
-    if m <= MAX_BITS:
-        return codes.astype(np.int64) @ (1 << np.arange(m - 1, -1, -1))
+    if codes.shape[1] <= MAX_BITS:
+        return binary_number(codes)
     return np.unique(np.packbits(codes, axis=1), axis=0, return_inverse=True)[1].ravel()
 
 

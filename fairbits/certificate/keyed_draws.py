@@ -65,7 +65,7 @@ class DrawKey:
         if found is None:
             raise InputError(f"{path} is not a key of `fairbits key`.", remedy="Restore it from a backup.")
         if os.name == "posix" and mode & 0o077:
-            raise InputError(f"Others may read {path}.", remedy=f"Run: chmod 600 {path}")
+            raise InputError(f"Other users can read {path}.", remedy=f"Run: chmod 600 {path}")
         return cls(bytes.fromhex(found[1]))
 
     @property
@@ -102,6 +102,6 @@ def named_people(people: pd.DataFrame, leading_zeros: str | None = None) -> list
     bare = [without_zeros(name) for name in names]
     if leading_zeros is None and bare != names:
         row = next(row for row, name in enumerate(names) if name != bare[row])
-        problem = f"Row {row + 1:,} has leading zeros in what names a person, and other tables may lack them"
+        problem = f"Row {row + 1:,} has leading zeros in the identifier of a person, and other tables may lack them"
         raise LeadingZerosError(problem, EITHER)
     return bare if leading_zeros == "same" else names

@@ -56,7 +56,7 @@ class LostLedgerError(InputError):
 
 
 class Ledger(AbstractContextManager["Ledger"]):
-    """An open ledger; look up and enter people `with ledger.locked():`, which is one change, made whole or not at all.
+    """An open ledger; look up and enter people inside `with ledger.locked():`, which makes one atomic change.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def system_uniforms(n: int, m: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Release:
-    """What a recipient gets of each person; the numbers of a certificate hold for this and nothing more.
+    """What a recipient gets for each person; the numbers of a certificate hold for this and nothing more.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Release:
             if table.shape != (2**m,):
                 problem = f"The coarse code has shape {table.shape}, but a code of {m} bits has {2**m} words."
                 raise InputError(problem, remedy="Pass one cell number per word.")
-            cells = table[codes.astype(np.int64) @ (1 << np.arange(m - 1, -1, -1))]
+            cells = table[binary_number(codes)]
         if cells.shape != (len(codes),) or not np.issubdtype(cells.dtype, np.integer) or cells.min(initial=0) < 0:
             raise InputError("The coarse code must give each code a cell, a whole number of at least 0.")
         return cells.astype(np.int64)
@@ -134,6 +134,15 @@ def binary_digits(cells: np.ndarray, n_cells: int) -> np.ndarray:
     """
     width = max(1, int(n_cells - 1).bit_length())
     return (cells[:, None] >> np.arange(width - 1, -1, -1) & 1).astype(np.float64)
+
+
+def binary_number(bits: np.ndarray) -> np.ndarray:
+    """Return the number that each row of bits (n, m) writes, the first bit most significant.  (n,)
+
+    >>> binary_number(np.array([[0, 0], [1, 0], [0, 1]]))
+    array([0, 2, 1])
+    """
+    return bits.astype(np.int64) @ (1 << np.arange(bits.shape[1] - 1, -1, -1))
 
 
 def encode_rows(steps: Iterable[tuple[str, Any]], X: Any, sensitive_features: Any = None) -> Any:

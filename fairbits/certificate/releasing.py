@@ -30,7 +30,7 @@ Pieces = Iterable[tuple[Any, pd.DataFrame | None]]
 
 
 class AlreadyReleasedError(InputError):
-    """Some of the people have as many codes as the certificate covers."""
+    """Some of the people already have as many codes as the certificate covers."""
 
     def __init__(self, people: int, rows: int, certified_draws: int, how: str):
         self.people, self.rows, self.certified_draws = people, rows, certified_draws

@@ -15,7 +15,7 @@ from fairbits.commands.fit import fit
 from fairbits.commands.key import key
 from fairbits.commands.merge import merge
 from fairbits.commands.path import path
-from fairbits.commands.plan_limits import plan
+from fairbits.commands.plan import plan
 from fairbits.commands.predict import predict
 from fairbits.commands.report import report
 from fairbits.commands.reproduce import reproduce

@@ -19,7 +19,7 @@ def audit(
         ),
     ],
     sensitive: terminal.Sensitive = None,
-    label: Annotated[str | None, Option(help="Label column, which is not audited; a model is scored on it.")] = None,
+    label: Annotated[str | None, Option(help="Label column: it scores a model, and is not audited.")] = None,
     model: Annotated[
         Path | None, Option(help="Audit this model on the rows of FILE.", autocompletion=terminal.complete_folder)
     ] = None,
@@ -31,7 +31,10 @@ def audit(
     person: terminal.Person = None,
     drop: terminal.Drop = None,
     full: Annotated[
-        bool, Option("--full", help="Also attack with a forest, a network and neighbours, on all rows.")
+        bool,
+        Option(
+            "--full", help="Also attack with a random forest, a neural network and nearest neighbours, on all rows."
+        ),
     ] = False,
     confidence: terminal.Confidence = 0.95,
     output: Annotated[Path | None, Option("--output", "-o", help="JSON file to write.")] = None,
@@ -66,7 +69,7 @@ def audit(
             options |= {"columns": terminal.names(columns), "drop": terminal.names(drop), "crossed": crossed}
             audits, notes, rates = audit_table(table, protected, **options)
         else:
-            from fairbits.workflow.table_checks import audit_model
+            from fairbits.workflow.model_checks import audit_model
 
             fitted.check_sensitive(protected)
             audits, notes, rates = audit_model(fitted, table, **options)

@@ -34,7 +34,9 @@ def certify(
         ),
     ] = None,
     sensitive: terminal.Sensitive = None,
-    decision: Annotated[str | None, Option(help="Certify this column of TABLE: anybody's decisions.")] = None,
+    decision: Annotated[
+        str | None, Option(help="Column of TABLE with the decisions to certify, whoever made them.")
+    ] = None,
     positive: Annotated[str | None, Option(help="The favourable decision.", show_default="last of two")] = None,
     levels: terminal.Levels = None,
     crossed: terminal.Crossed = False,
@@ -81,7 +83,7 @@ def certify(
     if positive or levels or crossed or reference:
         raise InputError("--positive, --levels, --crossed and --reference are for --decision.")
     from fairbits.tables.fitted_model import open_model
-    from fairbits.workflow.table_checks import recertify
+    from fairbits.workflow.model_checks import recertify
 
     with file_errors(table):
         fitted = open_model(model)
@@ -125,7 +127,7 @@ def _write_sums(
     how: dict[str, Any] = {"workers": workers if workers > 1 else None, "cluster": cluster}
     with terminal.waiting("summing up"):
         rows = write_sums(model, table, output, Shard.of(shard), confidence=confidence, label=label, **how)
-    print(f"Sums of {rows:,} rows written to {output}. Put all shards together with `fairbits merge`.")
+    print(f"Sums of {rows:,} rows written to {output}. Combine all shards with `fairbits merge`.")
 
 
 def tell(found: "Recertified", as_json: bool) -> None:

@@ -48,7 +48,7 @@ def check_keyed(files: "Files", drawing: dict[str, Any]) -> tuple[tuple[str, ...
     if files.model.is_hard or files.model.decides:
         files.refuse_drawing(["key"])
     if not (person := tuple(names(drawing["person"]))):
-        raise InputError("--key needs to know whose code a row is.", remedy="Pass --person.")
+        raise InputError("--key needs to know which person each row belongs to.", remedy="Pass --person.")
     files.table.check_columns(person)
     files.keyed = True
     return person, str(Path(drawing["key"]).absolute()), drawing["leading_zeros"]

@@ -45,8 +45,7 @@ def fit(
         Purpose | None,
         Option(
             "--for",
-            help="What must keep the limits: the decisions of the model, or codes to share, and all that is made "
-            "from them.",
+            help="What the limits apply to: decisions of the model, or codes to share and everything made from them.",
             show_default="decisions; with --encode-sensitive or --gamma, codes",
         ),
     ] = None,
@@ -198,7 +197,7 @@ def _check_place(output: Path) -> None:
         raise InputError(f"{output} is not empty; name another folder with -o, or move that one away.")
     nearest = next(folder for folder in (output, *output.absolute().parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise InputError(f"No folder can be made in {nearest}; name another one with -o.")
+        raise InputError(f"Cannot make a folder in {nearest}; name another one with -o.")
 
 
 def read_task(

@@ -7,7 +7,9 @@ from typer import Argument
 
 
 def key(
-    file: Annotated[Path, Argument(help="File to write, outside of the model's folder: only you can read it.")],
+    file: Annotated[
+        Path, Argument(help="File to write, outside the model's folder; only you will be able to read it.")
+    ],
 ) -> None:
     """Make a key for random codes: a person then has the same code on every machine, without a ledger.
 
@@ -19,6 +21,6 @@ def key(
 
     if any((file.absolute().parent / name).exists() for name in (MANIFEST, RECORD)):
         problem = f"{file.absolute().parent} is the folder of a model, which others may get."
-        raise InputError(problem, remedy="Name a place that no recipient of the model sees.")
+        raise InputError(problem, remedy="Name a place that no recipient of the model can see.")
     DrawKey.make(file)
     print(f"Written to {file}. Pass --key {file} to `fairbits transform` and `fairbits predict`; show it to nobody.")

@@ -38,10 +38,10 @@ def predict(
     table: TablePath,
     output: Output = Path("predictions.csv"),
     expected: Annotated[
-        bool, Option("--expected", help="Random codes: average over many; more accurate, but not certified.")
+        bool, Option("--expected", help="Random codes: average over many draws; more accurate, but not certified.")
     ] = False,
     probabilities: Annotated[
-        bool, Option("--probabilities", help="Write the probability of each class, too, as far as it is certified.")
+        bool, Option("--probabilities", help="Also write the probability of each class, if it is certified.")
     ] = False,
     keep: Keep = None,
     person: Person = None,

@@ -31,14 +31,15 @@ def reproduce(
     ] = None,
     workers: Annotated[int, Option(min=1, help="Processes with one thread each.")] = 2,
     searches: Annotated[
-        Path | None, Option(help="Folder of searches whose choices `refits` fits again; by default that of -o.")
+        Path | None,
+        Option(help="Folder of searches whose chosen settings `refits` fits again; by default the one of -o."),
     ] = None,
     cluster: Cluster = None,
     storage: Annotated[
         str | None,
         Option(
             metavar="postgresql://USER@HOST/NAME",
-            help="Database in which workers without a shared disk share the records of a folder of this name.",
+            help="Database for workers without a shared disk: they share the records of folders with the same name.",
         ),
     ] = None,
     track: Annotated[Tracker | None, Option(help="Also send every record to this service.")] = None,

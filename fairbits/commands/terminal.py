@@ -82,7 +82,7 @@ Output = Annotated[
 Sensitive = Annotated[str | None, Option(help="Sensitive columns, comma-separated.")]
 Drop = Annotated[str | None, Option(help="Columns to leave out, comma-separated.")]
 Person = Annotated[
-    str | None, Option(help="Columns that say whose row it is, comma-separated, if people have several rows.")
+    str | None, Option(help="Columns that identify a person, comma-separated, if people have several rows.")
 ]
 Bins = Annotated[int, Option(min=2, help="Number of groups that a sensitive column of numbers is cut into.")]
 Crossed = Annotated[
@@ -111,7 +111,7 @@ Encoding = Annotated[str | None, Option(help="CSV encoding, such as latin-1.", s
 Workers = Annotated[int, Option(min=1, help="Processes that share the work, each with one thread.")]
 ShardOf = Annotated[
     str | None,
-    Option("--shard", help="Do every N-th part only, such as 0/3: `fairbits merge` puts the N together."),
+    Option("--shard", help="Do every N-th part only, such as 0/3; `fairbits merge` combines the shards."),
 ]
 Cluster = Annotated[
     str | None, Option(help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to share the work on a cluster.")

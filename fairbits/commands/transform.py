@@ -52,14 +52,14 @@ LedgerFile = Annotated[
         show_default="random codes, or with --person: released.ledger in the model's folder",
     ),
 ]
-AcceptLoss = Annotated[bool, Option("--accept-loss", help="Go on although the ledger of the last release is lost.")]
+AcceptLoss = Annotated[bool, Option("--accept-loss", help="Continue although the ledger of the last release is lost.")]
 Zeros = StrEnum("Zeros", ["same", "different"])
 LeadingZeros = Annotated[
     Zeros | None, Option(help="With --person: whether 7 and 007 are the same person.", show_default="ask")
 ]
 Key = Annotated[
     Path | None,
-    Option(help="Random codes: file of `fairbits key`. Whoever --person names has the same code everywhere."),
+    Option(help="Random codes: key file of `fairbits key`. Each person of --person has the same code everywhere."),
 ]
 Packed = Annotated[bool, Option("--packed", help="Write all bits of a code as one whole number.")]
 Again = Annotated[bool, Option("--again", help="With a ledger: write new codes; the certificate does not cover them.")]
@@ -234,7 +234,7 @@ class Files:
         """Raise InputError if options for random codes were given to a model that draws none."""
         if in_parts and {"person", "ledger"} & set(given):
             raise InputError(
-                "People are counted in a ledger, and parts have none.", remedy="Write one file: -o bits.csv."
+                "Counting people needs a ledger, and parts have none.", remedy="Write one file: -o bits.csv."
             )
         if given:
             named = [f"--{name.replace('_', '-')}" for name in given]

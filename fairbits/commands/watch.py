@@ -28,7 +28,7 @@ def watch(
             "With --decision, tables alone.",
         ),
     ],
-    state: Annotated[Path, Option(help="File that keeps what the batches show; the next run goes on from it.")],
+    state: Annotated[Path, Option(help="File that keeps the state of the watch; the next run continues from it.")],
     max_disparity: Annotated[
         float | None, Option(help="Limit on the disparity.", show_default="the certified one")
     ] = None,
@@ -36,7 +36,9 @@ def watch(
         float | None, Option(min=0.5, max=0.9999, help="Confidence level.", show_default="0.95")
     ] = None,
     sensitive: terminal.Sensitive = None,
-    decision: Annotated[str | None, Option(help="Watch this column of the tables: anybody's decisions.")] = None,
+    decision: Annotated[
+        str | None, Option(help="Column of the tables with the decisions to watch, whoever made them.")
+    ] = None,
     levels: terminal.Levels = None,
     crossed: terminal.Crossed = False,
     person: terminal.Person = None,

@@ -62,7 +62,7 @@ class Population:
 
 
 def make_xor(n_samples: int = 1000, *, w: float = 2.0, n_bits: int = 2, random_state: Seed = None) -> Population:
-    """Make codes of which no bit reveals S alone but all bits together do.
+    """Make codes whose bits reveal S only together.
 
     x is uniform on {-1, 1}^m, S says whether the number of -1 is odd (for two bits: x1 != x2), theta = sigmoid(w x),
     y = [x1 > 0]. With r = tanh(w/2), the number of zeros in the code is odd or even as S says with probability
@@ -113,7 +113,7 @@ def make_shifted_bits(
     prior: Prior = None,
     random_state: Seed = None,
 ) -> Population:
-    """Make codes whose bits are independent given S, with another probability in each group.
+    """Make codes whose bits are independent given S, with a different probability in each group.
 
     Every bit of group k is 1 with probability 1/2 + delta (k/(K-1) - 1/2), so that the first and the last group are
     delta apart. The number of ones then reveals as much about S as the code does, so the truth is exact at any width.

@@ -294,7 +294,7 @@ class CategoryFeature:
 
     def describe(self) -> str:
         rare = ", rare ones merged" if self.other else ""
-        return f"category, {len(self.categories)} kept{rare}{', missing is one more' if self.missing else ''}"
+        return f"category, {len(self.categories)} kept{rare}{'; missing is one more' if self.missing else ''}"
 
 
 Feature = NumberFeature | CategoryFeature

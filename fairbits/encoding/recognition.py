@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import narwhals as nw
 import numpy as np
@@ -43,28 +43,39 @@ WHOLE_DECIMAL = re.compile(r"-?[0-9]+\.0*")
 LEADING_ZEROS = re.compile(r"^0+(?=[0-9]+$)")
 
 
-def sensitive_in_table(X: Any, sensitive_features: Any) -> list[str]:
-    """Return a sentence for each column of X that is named as, one-to-one with, or marks a value of a sensitive one.
+class Overlap(NamedTuple):
+    """A column of a table that repeats a sensitive one, by its name or, where columns have none, its position."""
+
+    column: str | int
+    how: str
+    sensitive: str
+
+    def __str__(self) -> str:
+        return f"column {str(self.column)!r} {self.how} the sensitive column {self.sensitive!r}"
+
+
+def sensitive_in_table(X: Any, sensitive_features: Any) -> list[Overlap]:
+    """Return an `Overlap` for each column of X that is named as, one-to-one with, or marks a value of a sensitive one.
 
     Columns without names are called by their position; missing values count as a value. A sensitive column that hardly
     repeats is one-to-one with every other such column: of these only numbers in the same or reverse order count.
 
     >>> table = pd.DataFrame({"gender": [0, 1, 0, 1], "age": [20, 30, 20, 40]})
-    >>> sensitive_in_table(table, pd.Series(["F", "M", "F", "M"], name="sex"))
-    ["column 'gender' is one-to-one with the sensitive column 'sex'"]
+    >>> print(*sensitive_in_table(table, pd.Series(["F", "M", "F", "M"], name="sex")))
+    column 'gender' is one-to-one with the sensitive column 'sex'
     """
     X = as_frame(X)
     X = X if isinstance(X, (nw.DataFrame, np.ndarray)) else array_of(X)
     columns = sensitive_columns(sensitive_features, X.shape[0])
     named = isinstance(X, nw.DataFrame) and list(columns) != default_names(len(columns))
     return [
-        f"column {column!r} {how} the sensitive column {name!r}"
+        Overlap(column, how, name)
         for name, values in columns.items()
         for column, how in _overlaps(X, name if named else None, values)
     ]
 
 
-def _overlaps(X: Any, sensitive: str | None, values: Any) -> Iterator[tuple[str, str]]:
+def _overlaps(X: Any, sensitive: str | None, values: Any) -> Iterator[tuple[str | int, str]]:
     """Yield the columns of X that repeat a sensitive column, and how."""
     codes, n_values = _all_codes(values)
     relation, rows = _coded, np.linspace(0, len(codes) - 1, min(SAMPLE_ROWS, len(codes))).astype(np.int64)
@@ -73,7 +84,8 @@ def _overlaps(X: Any, sensitive: str | None, values: Any) -> Iterator[tuple[str,
     else:  # look at the first row of each value, too
         rows = np.union1d(rows, pd.Series(codes).drop_duplicates().index)
     sample, part = X[rows], take_rows(values, rows)  # a relation of all rows holds there, too
-    for position, name in enumerate(map(str, X.columns if isinstance(X, nw.DataFrame) else range(X.shape[1]))):
+    names: list[Any] = [*map(str, X.columns)] if isinstance(X, nw.DataFrame) else [*range(X.shape[1])]
+    for position, name in enumerate(names):
         if name == sensitive and _all_codes(one_column(X[:, position]))[1] > 1:
             yield name, "has the name of"
         elif relation(one_column(sample[:, position]), part) and (how := relation(one_column(X[:, position]), values)):
@@ -287,13 +299,13 @@ def _more_than_chance(found: np.ndarray, chance: float) -> bool:
     return bool(found.mean() > chance + MARGIN + 3 * np.sqrt(chance * (1 - chance) / len(found)))
 
 
-EITHER = "Write them as text, those of one person always alike, or pass leading_zeros='same' or 'different'."
+EITHER = "Write identifiers as text, in the same way for each person, or pass leading_zeros='same' or 'different'."
 
 
 class LeadingZerosError(InputError):
     """Two identifiers of people differ only in leading zeros: they may be one person, or two."""
 
-    def __init__(self, problem: str, remedy: str = "Write identifiers as text, those of one person always alike."):
+    def __init__(self, problem: str, remedy: str = "Write identifiers as text, in the same way for each person."):
         problem += " of the identifier, as 7 and 007 do: fairbits cannot know whether that is one person."
         super().__init__(problem, remedy=remedy)
 

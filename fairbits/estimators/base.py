@@ -18,6 +18,7 @@ from fairbits.encoding.table_encoder import read_numbers
 from fairbits.errors import InputWarning
 from fairbits.estimators.fitting import fit_stack
 from fairbits.information import weigh_groups
+from fairbits.information.words import normalised
 from fairbits.nn import Inputs, PlainNet
 from fairbits.settings import layer_sizes, setting, tunable
 from fairbits.training import Batch, Replica, Schedule, TrainingData, train
@@ -118,7 +119,12 @@ class TrainedClassifier(SettingsClassifier):
         return None
 
     def build(self, inputs: Inputs, n_classes: int) -> nn.Module:
-        """Return a fresh network for so many features, or images of a shape; `groups_` has each column's groups."""
+        """Return a fresh network for so many features, or images of a shape; `groups_` has each column's groups.
+
+        `loss` and `probabilities` call it; unless you define them, as `net(x, noise)` and `net(x)`, and they read the
+        `logits` (n, classes) of what it returns. If the network draws, its `noise_size` is how many uniform numbers it
+        needs per row.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define its network.")
 
     def initialise(self, net: nn.Module, y: Tensor, s: Tensor, weight: Tensor) -> None:
@@ -210,6 +216,11 @@ def method_path(method: Any) -> str:
     return next(name for name in ("limit", "gamma", "candidate") if name in method.stacked_settings)
 
 
+def has_path(method: Any) -> bool:
+    """Return whether a method has a limit or a gamma, whose values train as one stack."""
+    return not {"limit", "gamma"}.isdisjoint(getattr(method, "stacked_settings", ()))
+
+
 class NetworkSettings(SettingsClassifier):
     """Settings of a network that is trained by batches."""
 
@@ -276,8 +287,7 @@ class InvariantClassifier(TrainedClassifier, NetworkSettings):
         """Return the weighted mean of -log2 p(y), in bits, over the rows that have a label."""
         y, weight = batch.y, batch.weight
         if getattr(self, "has_unlabelled_", False):
-            labelled = weight * (y >= 0)
-            y, weight = y.clamp(min=0), labelled / labelled.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+            y, weight = y.clamp(min=0), normalised(weight * (y >= 0))
         own = log_probabilities.mT.gather(-2, y.unsqueeze(-2)).squeeze(-2)
         return weight @ own / -math.log(2)
 

@@ -21,7 +21,7 @@ from fairbits.training import Batch
 
 
 class SaturatedPenaltyWarning(InputWarning):
-    """The information measured on batches was almost H(S), its largest value: the penalty had nothing to compare."""
+    """The information measured on batches was almost H(S), its largest value, so the penalty had no effect."""
 
 
 class PenalisedCodeClassifier(CodeClassifier):
@@ -228,7 +228,7 @@ class BinaryMIClassifier(PenalisedCodeClassifier):
         if shown <= 0.9 * entropy * (self._blocks() or 1):
             return found
         seen = f"On training batches the code revealed {shown:.3f} of the groups' {entropy:.3f} bits"
-        blind = "there are more code words than rows in a batch and the penalty is blind"
+        blind = "there are more code words than rows in a batch, and the penalty has no effect"
         problem = f"{seen}: either each group has its own code words, or {blind}."
         return [*found, SaturatedPenaltyWarning(problem, remedy="Raise batch_size or noise_floor, or lower code_size.")]
 

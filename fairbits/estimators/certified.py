@@ -19,7 +19,7 @@ from fairbits.certificate.released_code import encode_rows, has_code, last_step,
 from fairbits.encoding import GroupEncoder, SeenRows, row_hashes, take_rows
 from fairbits.encoding.recognition import person_numbers, split_people
 from fairbits.errors import InputError
-from fairbits.estimators.base import method_path
+from fairbits.estimators.base import has_path, method_path
 from fairbits.estimators.candidates import Decision, decisions, fitted_once, in_words, out_of_fold
 from fairbits.estimators.codes import FittedCodeMixin
 from fairbits.estimators.exact_code import MISTAKE
@@ -72,7 +72,8 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
     estimator : `FairCodeClassifier()` by default; or a method with a code, or a pipeline that ends in one: what stands
         before it is then fitted to the training part alone, as it must be. To guarantee the class alone, also any other
         classifier, or a list of candidates, unfitted: `fit` and `predict` get the sensitive features if they take
-        them. A method with a code stands for its whole path. Random decisions are certified as drawn once per person
+        them. A method with a code and a limit or gamma stands for its whole path. Random decisions are certified as
+        drawn once per person
     promise : "code", "class" or "both"; None is "code" for a hard code, "both" for a random one, "class" without a code
     max_disparity : limit on the difference in rates between groups of any decision made from what is guaranteed
     max_information : limit on its leakage, in bits, as well or (max_disparity=None) instead
@@ -173,7 +174,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         self, templates: list, train: tuple, held: tuple, who: Any, pieces: Pieces | None
     ) -> tuple[Any, list, list, Calibration]:
         """Fit all models; return the training rows as they see them, the models, their pipelines, calibration rows."""
-        if not has_code(templates[0]) or isinstance(self.estimator, (list, tuple)):
+        if not is_path(templates[0]) or isinstance(self.estimator, (list, tuple)):
             if pieces:
                 raise InputError("Calibration rows in pieces are for a method with a code.", remedy="Pass the rows.")
             Z_train, Z_held, models = self._decide(templates, train, held)
@@ -225,9 +226,10 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
                 raise InputError("is not a classifier.", argument="estimator", value=method)
             if getattr(method, "prediction", "expected") != "expected":
                 raise InputError("A certified class must be deterministic.", remedy="Use prediction='expected'.")
-            if self.promise in ("code", "both") and (listed or not has_code(method)):
+            if self.promise in ("code", "both") and (listed or not is_path(method)):
                 problem = "A list of candidates" if listed else f"{type(method).__name__}"
-                raise InputError(f"{problem} has no code to guarantee.", remedy="Pass promise='class'.")
+                lacks = "code to guarantee" if listed or not has_code(method) else "limit or gamma to choose a code by"
+                raise InputError(f"{problem} has no {lacks}.", remedy="Pass promise='class'.")
             warn_of_labels(getattr(method, "condition_on_label", None), *limits)
         return templates
 
@@ -247,7 +249,7 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         known = np.unique(train[1]), GroupEncoder().fit(train[2], n_rows=len(train[1]))
         shown, found, models = [], [], []
         for template in templates:
-            if has_code(template):
+            if is_path(template):
                 front, Z, path = self._train(template, *train)
                 Z_held = encode_rows(front, held[0], held[2])
                 for method in path:
@@ -356,6 +358,11 @@ class CertifiedClassifier(FittedCodeMixin, MetaEstimatorMixin, BaseEstimator):
         usual = "class" if not hasattr(model, "code_probabilities") else "code" if model.is_hard else "both"
         limits = self.max_disparity, self.max_information, self.max_odds_disparity, self.odds_label
         return Promise(self.promise or usual, model.is_hard, *limits)
+
+
+def is_path(template: Any) -> bool:
+    """Return whether a model, or the last step of a pipeline, has a code and a limit or gamma to vary."""
+    return has_code(template) and has_path(template[-1] if isinstance(template, Pipeline) else template)
 
 
 def code_loss(model: Any, known: Calibration) -> float:

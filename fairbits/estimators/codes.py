@@ -255,7 +255,7 @@ class CoarseCode:
 
 
 def fit_coarse_code(estimator: Any, X_train: Any, n_cells: int) -> CoarseCode:
-    """Cluster what the head makes of training codes into cells, to release those instead of the code.
+    """Group codes into cells by what the head predicts from them, to release the cell instead of the code.
 
     ``estimator.draw(X, coarse=cells)`` draws them and ``certify(..., coarse=cells)`` certifies them: with few
     cells the bound is tight even where the code itself has far more words than there are rows. The rows must be

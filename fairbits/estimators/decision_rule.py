@@ -1,12 +1,16 @@
 """The most accurate decisions, and the words that say most of a label, within limits of the disparity: by p(y,s|x)."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import linprog
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
-from fairbits.estimators.optimal_front import k_means, solved
+from fairbits.information.array_information import law_distance
 
 SHARES = np.linspace(1, 0, 21)[1:]  # of the disparity without protection: the limits of the linear programmes
 COLLINEAR = 1e-6  # of the largest singular value: directions of X below this are left out
@@ -14,6 +18,7 @@ ROUNDING = 1e-3  # of the sum of p(y,s|x), in single precision
 BEYOND = (1.05, 1.1, 1.2, 1.4)  # times the prices of no disparity: other rows differ from the estimates
 ROUNDS = 6  # of words and their decoder
 CONVERGED = 1e-7  # bits that a round must add
+LEAST_LIMITS = (4e-7, 2e-6, 2e-5)  # below, HiGHS calls some programmes infeasible that have a solution
 SMALLEST = 1e-9  # probability, before its logarithm is taken
 
 
@@ -45,7 +50,8 @@ def decision_rules(p_label: np.ndarray, p_groups: Sequence[np.ndarray], mass: np
     shares = [_within(group, mass) for group in p_groups]
     rules = [[np.zeros((p_label.shape[1], group.shape[1])) for group in p_groups]]
     plain = np.eye(p_label.shape[1])[p_label.argmax(1)]
-    most = max((_apart((share @ plain)[share.any(1)]) for share in shares), default=0.0)
+    rates = [(share @ plain)[share.any(1)] for share in shares]
+    most = max((float(law_distance(own[:, None], own).max()) for own in rates), default=0.0)
     if most == 0:
         return rules
     gain = p_label * mass[:, None]
@@ -173,11 +179,6 @@ def _within(group: np.ndarray, mass: np.ndarray) -> np.ndarray:
     return (group * mass[:, None] / group_sizes(group, mass)).T
 
 
-def _apart(rates: np.ndarray) -> float:
-    """Return the largest total variation between two rows of rates (K, C)."""
-    return float(np.abs(rates[:, None] - rates).sum(-1).max() / 2)
-
-
 def _prices(gain: np.ndarray, shares: list[np.ndarray], limit: float) -> list[np.ndarray]:
     """Maximise sum_bt gain[b,t] q(t|b) with all groups' rates of a word t in a band, and return the prices (words, K).
 
@@ -211,3 +212,24 @@ def _prices(gain: np.ndarray, shares: list[np.ndarray], limit: float) -> list[np
     for price, kept, part in zip(prices, present, np.split(upper - lower, ends), strict=True):
         price[:, kept] = part.T
     return prices
+
+
+def solved(cost: np.ndarray, below: Any, n: int, most: float, sums: Any) -> Any:
+    """Return what HiGHS finds to cost least where `sums` are 1 and `below` is at most 0, in its last n rows `most`."""
+    for least in LEAST_LIMITS:
+        ends = np.append(np.zeros(below.shape[0] - n), np.full(n, max(most, least)))
+        found = linprog(cost, A_ub=below, b_ub=ends, A_eq=sums, b_eq=np.ones(sums.shape[0]), method="highs")
+        if found.x is not None:
+            return found
+    raise RuntimeError(f"The linear programme of {len(cost):,} numbers has no solution: {found.message}")
+
+
+def k_means(points: np.ndarray, count: int, rng: np.random.Generator, weight: Any = None) -> np.ndarray:
+    """Return k-means centres, or all different points if there are no more than `count`."""
+    different = np.unique(points, axis=0)
+    if len(different) <= count:
+        return different
+    seed = int(rng.integers(2**31))
+    with warnings.catch_warnings():  # points that differ in their last digits alone may be fewer than they seem
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return KMeans(count, n_init=1, random_state=seed).fit(points, sample_weight=weight).cluster_centers_

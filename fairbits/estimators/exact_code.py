@@ -129,7 +129,7 @@ class LimitedCode(TrainedCode):
 
     def _released(self, net: Any, x: Tensor) -> Tensor:
         if bool(net.head.hard) != self.is_hard:
-            problem = f"The decoder was counted for another release than {'hard' if self.is_hard else 'random'!r}."
+            problem = f"The code was fitted for another release than {'hard' if self.is_hard else 'random'!r}."
             raise InputError(problem, remedy="Fit again with this release.")
         theta = net.theta(x)
         return (theta > 0.5).to(theta.dtype) if self.is_hard else theta

@@ -20,7 +20,7 @@ from fairbits.estimators.inputs import Table, read_table, said_elsewhere
 from fairbits.metrics.gaps import paper_objective, prediction_scores
 from fairbits.settings import check_settings
 from fairbits.training import Replica, TrainingData
-from fairbits.training.plan import expected_draws
+from fairbits.training.batches import expected_draws
 
 MIN_VALIDATION_ROWS = 10
 OnEpoch = Callable[[int, int], None]

@@ -1,7 +1,7 @@
 """From the arguments of `fit` to validated arrays in a canonical order."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +13,7 @@ from sklearn.utils.validation import assert_all_finite, check_array, column_or_1
 
 from fairbits.encoding import GroupEncoder, SeenRows, index_hashes, row_hashes, sensitive_columns, sensitive_in_table
 from fairbits.encoding.group_encoder import BinnedSensitiveFeaturesWarning
+from fairbits.encoding.recognition import Overlap
 from fairbits.encoding.table_encoder import read_numbers
 from fairbits.errors import InputError, InputWarning
 
@@ -25,6 +26,13 @@ class MissingSensitiveFeaturesWarning(InputWarning):
 
 class SensitiveFeatureInXWarning(InputWarning):
     """A sensitive column, or one that is one-to-one with it, is among the inputs."""
+
+    def __init__(self, found: Sequence[Overlap]):
+        self.found = [*found]
+        problem = f"A sensitive feature is among the inputs: {'; '.join(map(str, found))}."
+        super().__init__(
+            problem, remedy="Drop it from X. To let the encoder see it on purpose, use encode_sensitive=True."
+        )
 
 
 def new_group_encoder(groups: str | GroupEncoder) -> GroupEncoder:
@@ -143,9 +151,7 @@ def warn_of_sensitive(X: Any, sensitive: Any, *, stacklevel: int) -> None:
     """Warn if a sensitive column is among the columns of X."""
     found = sensitive_in_table(X, sensitive)
     if found:
-        problem = f"A sensitive feature is among the inputs: {'; '.join(found)}."
-        remedy = "Drop it from X. To let the encoder see it on purpose, use encode_sensitive=True."
-        warnings.warn(SensitiveFeatureInXWarning(problem, remedy=remedy), stacklevel=stacklevel)
+        warnings.warn(SensitiveFeatureInXWarning(found), stacklevel=stacklevel)
 
 
 def _copies(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

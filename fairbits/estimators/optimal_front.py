@@ -1,6 +1,5 @@
 """The optimal front: an estimate of what any representation of x can reach, from estimates of p(y|x) and p(s|x)."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -9,19 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from scipy.optimize import linprog
 from scipy.special import kl_div
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
 from fairbits.errors import InputError
+from fairbits.estimators.decision_rule import CONVERGED, SMALLEST, k_means, solved
 from fairbits.settings import check_value
 
 CELL_ROWS = 20_000  # rows that k-means looks at
-SMALLEST = 1e-9  # probability of a class given a word, before its logarithm is taken
-LEAST_LIMITS = (4e-7, 2e-6, 2e-5)  # below, HiGHS calls some programmes infeasible that have a solution
-CONVERGED = 1e-7  # bits that a round must add
 MEASURES = ("limit", "information", "accuracy", "auc", "total_variation")
 
 
@@ -165,16 +159,6 @@ class _Cells:
         return OptimalCode(limit, *scores, self.centres, law, decoder)
 
 
-def solved(cost: np.ndarray, below: Any, n: int, most: float, sums: Any) -> Any:
-    """Return what HiGHS finds to cost least where `sums` are 1 and `below` is at most 0, in its last n rows `most`."""
-    for least in LEAST_LIMITS:
-        ends = np.append(np.zeros(below.shape[0] - n), np.full(n, max(most, least)))
-        found = linprog(cost, A_ub=below, b_ub=ends, A_eq=sums, b_eq=np.ones(sums.shape[0]), method="highs")
-        if found.x is not None:
-            return found
-    raise RuntimeError(f"The linear programme of {len(cost):,} numbers has no solution: {found.message}")
-
-
 def constrained_law(gain: np.ndarray, group: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray]:
     """Maximise sum_bt gain[b,t] q(t|b) within a limit of the total variation between groups, and price the limit.
 
@@ -228,17 +212,6 @@ def word_auc(joint: np.ndarray, scores: np.ndarray) -> float:
         positive, rest = joint[:, c], joint.sum(1) - joint[:, c]
         areas.append((1 + positive @ above @ rest / (positive.sum() * rest.sum())) / 2)
     return float(np.mean(areas)) if areas else float("nan")
-
-
-def k_means(points: np.ndarray, count: int, rng: np.random.Generator, weight: Any = None) -> np.ndarray:
-    """Return k-means centres, or all different points if there are no more than `count`."""
-    different = np.unique(points, axis=0)
-    if len(different) <= count:
-        return different
-    seed = int(rng.integers(2**31))
-    with warnings.catch_warnings():  # points that differ in their last digits alone may be fewer than they seem
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(count, n_init=1, random_state=seed).fit(points, sample_weight=weight).cluster_centers_
 
 
 def _roots(p_label: Any, p_group: Any) -> np.ndarray:

@@ -43,7 +43,7 @@ class Claim(NamedTuple):
 
 
 class NotCertifiedError(InputError):
-    """The calibration rows prove the limit for no model of the path.
+    """The calibration rows do not prove the limit for any model of the path.
 
     `limit` and `bound` are those of the safest model, `estimate` is what the rows show; the slack is the difference of
     the last two. `rows_needed` are about the calibration rows whose slack is the limit, if the slack is above it; or

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairbits.certificate.released_code import encode_rows
 from fairbits.encoding import take_rows
 from fairbits.errors import InputError, MissingExtraError
-from fairbits.estimators.base import method_path
+from fairbits.estimators.base import has_path, method_path
 from fairbits.estimators.codes import code_disparity, held_out_scores
 from fairbits.estimators.fair_code import FairCodeClassifier
 from fairbits.estimators.fitting import OnEpoch, fit_stack, fit_steps, stratified_folds
@@ -146,7 +146,7 @@ class TradeoffPath(MetaEstimatorMixin, BaseEstimator):
         check_settings(self)
         model = self.estimator.pipeline() if isinstance(self.estimator, FairCodeClassifier) else self.estimator
         steps = model.steps if isinstance(model, Pipeline) else [("method", model)]
-        if not {"gamma", "limit"} & set(getattr(steps[-1][1], "stacked_settings", ())):
+        if not has_path(steps[-1][1]):
             problem = f"estimator={self.estimator!r} has no gamma and no limit to vary."
             raise InputError(problem, remedy="Pass a method with one, such as FairCodeClassifier().")
         if sensitive_features is None:

@@ -1,3 +1,4 @@
+from .array_information import share_entropy as share_entropy
 from .bounds import information_bounds as information_bounds
 from .bounds import information_sandwich as information_sandwich
 from .exact import binary_entropy as binary_entropy
@@ -19,6 +20,5 @@ from .sampling import SparseCountsWarning as SparseCountsWarning
 from .sampling import counted_information as counted_information
 from .sampling import monte_carlo_information as monte_carlo_information
 from .sampling import wide_information as wide_information
-from .shown_tables import share_entropy as share_entropy
 from .words import WeighedGroups as WeighedGroups
 from .words import weigh_groups as weigh_groups

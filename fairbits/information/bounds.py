@@ -6,10 +6,18 @@ import torch
 from torch import Tensor
 
 from fairbits.errors import InputError
+from fairbits.information.array_information import held_out_information
 from fairbits.information.exact import LN2, group_entropy, neuronwise_information, safe_log, table_information
 from fairbits.information.sampling import CLAMP, RNG, draw_codes, drawn_divergences, relative_tables
-from fairbits.information.shown_tables import held_out_information
-from fairbits.information.words import EXACT_BITS, Groups, WeighedGroups, Weighing, group_weights, mean_words
+from fairbits.information.words import (
+    EXACT_BITS,
+    Groups,
+    WeighedGroups,
+    Weighing,
+    group_weights,
+    mean_words,
+    normalised,
+)
 
 SUBSET_BITS = 12
 BLOCK_ROWS = 2048
@@ -57,7 +65,7 @@ def informative_bits(theta: Tensor, row_weights: Tensor, prior: Tensor, size: in
     alone = neuronwise_information(theta, WeighedGroups(row_weights, prior))
     candidates = alone.topk(min(_CANDIDATES, theta.shape[-1])).indices
     rows = _dealt(row_weights, -(-len(theta) // BLOCK_ROWS)) == 0
-    theta, row_weights = theta[rows][:, candidates], _normalised(row_weights[:, rows])
+    theta, row_weights = theta[rows][:, candidates], normalised(row_weights[:, rows])
     chosen: list[int] = []
     words = torch.ones_like(theta[:, :1]).mT  # (words, rows)
     for _ in range(min(size, len(candidates))):
@@ -69,11 +77,6 @@ def informative_bits(theta: Tensor, row_weights: Tensor, prior: Tensor, size: in
         bit = theta[:, chosen[-1]]
         words = torch.cat([words * (1 - bit), words * bit])
     return candidates[chosen].tolist()
-
-
-def _normalised(row_weights: Tensor) -> Tensor:
-    """Return the weights (K, n) of some of the rows, scaled to sum to 1 in each group that has any."""
-    return row_weights / row_weights.sum(-1, keepdim=True).clamp(min=torch.finfo(row_weights.dtype).tiny)
 
 
 def _dealt(row_weights: Tensor, n_blocks: int) -> Tensor:
@@ -232,7 +235,7 @@ def lower_end(theta: Tensor, row_weights: Tensor, prior: Tensor, n_draws: int, g
     used = used[torch.randperm(len(used), generator=generator, device=used.device)]
     half = _dealt(row_weights[:, used], 2)
     parts = [used[half == h].sort().values for h in (0, 1)]
-    halves = [(theta[rows], _normalised(row_weights[:, rows])) for rows in parts]
+    halves = [(theta[rows], normalised(row_weights[:, rows])) for rows in parts]
     present = prior > 0
     if present.sum() < 2 or any((w.sum(-1) == 0)[present].any() for _, w in halves):
         return theta.new_zeros(())

@@ -75,7 +75,7 @@ def group_weights(theta: Tensor, groups: Groups, *, check: bool = False, **weigh
 def weigh_groups(
     groups: Tensor, *, n_groups: int, weights: Weights = None, prior: Weights = None, dtype: torch.dtype = torch.float32
 ) -> WeighedGroups:
-    """Return what the measures need of groups (..., n), once for many calls; values are trusted.
+    """Prepare groups (..., n) for many calls of the measures; values are not checked.
 
     >>> weigh_groups(torch.tensor([0, 1, 1]), n_groups=2).prior
     tensor([0.3333, 0.6667])
@@ -89,6 +89,16 @@ def weigh_groups(
     tiny = torch.finfo(dtype).tiny
     share = (share / share.sum(-2, keepdim=True).clamp(min=tiny)).squeeze(-1)
     return WeighedGroups(mass / total.clamp(min=tiny), share)
+
+
+def normalised(weights: Tensor) -> Tensor:
+    """Return weights (..., n) scaled to sum to 1; where all are 0, they stay 0.
+
+    >>> normalised(torch.tensor([[1.0, 3.0], [0.0, 0.0]]))
+    tensor([[0.2500, 0.7500],
+            [0.0000, 0.0000]])
+    """
+    return weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
 
 
 def in_transform() -> bool:

@@ -10,12 +10,13 @@ from sklearn.model_selection import train_test_split
 
 from fairbits import datasets
 from fairbits.certificate import certify
-from fairbits.certificate.released_code import binary_digits
+from fairbits.certificate.released_code import binary_digits, binary_number
 from fairbits.encoding import GroupEncoder, TableEncoder
 from fairbits.estimators import LinearCodeClassifier, fit_stack
 from fairbits.estimators.certified import TIGHT, few_words
 from fairbits.estimators.exact_code import disparity_slope
 from fairbits.estimators.posterior import PosteriorEncoder
+from fairbits.information.array_information import law_distance
 from fairbits.lab.run_parts import Result, estimator_of
 from fairbits.metrics import auc
 from fairbits.workflow.comparisons import decision_front, estimated_front
@@ -171,11 +172,11 @@ def releases(model: Any, train: Rows, *others: Rows) -> list[Release]:
     every = (train, *others)
     if getattr(model, "is_hard", False):
         bits = [model.transform(part.X) for part in every]
-        return [Release(_number(part), model.decode(part)[:, 1]) for part in bits]
+        return [Release(binary_number(part), model.decode(part)[:, 1]) for part in bits]
     if hasattr(model, "code_probabilities"):
         laws = [model.code_probabilities(part.X) for part in every]
         drawn = [(np.random.default_rng(k).random(law.shape) < law).astype(int) for k, law in enumerate(laws)]
-        return [Release(_number(d), model.decode(d)[:, 1], law) for d, law in zip(drawn, laws, strict=True)]
+        return [Release(binary_number(d), model.decode(d)[:, 1], law) for d, law in zip(drawn, laws, strict=True)]
     if getattr(model, "groups_at_prediction", False):  # its scores differ by group: what it decides is released
         words = [decided(model, part) for part in every]
     else:
@@ -196,11 +197,7 @@ def shares(words: np.ndarray, s: np.ndarray, width: int) -> tuple[np.ndarray, np
 def variation(words: np.ndarray, s: np.ndarray) -> float:
     """Return the largest total variation between two groups' words."""
     tables, _ = shares(words, s, int(words.max()) + 1)
-    return max(float(np.abs(a - b).sum() / 2) for a in tables for b in tables)
-
-
-def _number(bits: np.ndarray) -> np.ndarray:
-    return bits.astype(np.int64) @ (1 << np.arange(bits.shape[1] - 1, -1, -1))
+    return float(law_distance(tables[:, None], tables).max())
 
 
 def _bits(model: Any, words: np.ndarray) -> np.ndarray:

@@ -93,7 +93,7 @@ def _pairwise_gap(score: NDArray, positive: NDArray, groups: NDArray, n_groups: 
 
 
 def discrimination(y_pred: Any, *, sensitive_features: Any) -> float:
-    """Return the gap between groups of the mean prediction, the paper's yDiscrim: from 0 (best) to 1.
+    """Return the gap between the mean predictions of groups, the paper's yDiscrim: from 0 (best) to 1.
 
     ``max_ij |mean(y_pred in group i) - mean(y_pred in group j)|`` (Zemel et al. 2013), the demographic parity
     difference. Predictions are (n,) labels: the largest gap of a label's rate; (n,) floats that are not all whole

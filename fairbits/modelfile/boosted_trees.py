@@ -114,6 +114,6 @@ def _check(trees: Trees, n_scores: int, categorical: np.ndarray) -> None:
     reached = np.concatenate([(nodes[side] + np.repeat(trees.roots, sizes))[split] for side in ("left", "right")])
     need(len(np.unique(reached)) == len(reached), "two branches of a tree lead to the same place")
     column, by_set = nodes["feature_idx"], nodes["is_categorical"] != 0
-    need(bool(((column >= 0) & (column < len(categorical))).all()), "a tree asks for a column that there is not")
+    need(bool(((column >= 0) & (column < len(categorical))).all()), "a tree uses a column that does not exist")
     inside = categorical[column[by_set]].all() and by_set.sum() == len(trees.sets)
-    need(bool(inside), "a tree asks for a set of categories that there is not")
+    need(bool(inside), "a tree uses a set of categories that does not exist")

@@ -233,7 +233,10 @@ class MethodState(State):
                 if buffer.is_meta:  # only training needs it
                     setattr(module, name, None)
         model.net_ = net.eval().requires_grad_(False)
-        return model.set_output(transform=self.output)
+        if self.output is not None:
+            need(hasattr(model, "set_output"), f"{self.name} has no transform, and so no output to choose")
+            model.set_output(transform=self.output)
+        return model
 
 
 def of_today(name: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -327,7 +330,7 @@ class BoostedState(State):
         columns, names = len(self.categories), self.feature_names_in
         need(len(self.baseline) == (1 if len(classes) == 2 else len(classes)), "a model does not know the classes")
         need(columns == width, f"a model takes {columns} columns, not {width}")
-        need(names is None or len(set(names)) == len(names) == width, f"the names of {width} columns are others")
+        need(names is None or len(set(names)) == len(names) == width, f"the names of {width} columns are different")
         trees = Trees(np.array(self.sizes), np.frombuffer(self.nodes, NODE), np.frombuffer(self.sets, SET))
         return boosted_model(trees, classes, np.array(self.baseline), self.categories, names)
 
@@ -348,7 +351,7 @@ class LearnerState(State):
             raise ModelFileError(
                 f"A PosteriorEncoder with a {type(classifier).__name__} cannot be saved: of the classifiers in it, a "
                 "model file keeps scikit-learn's LogisticRegression and HistGradientBoostingClassifier alone.",
-                remedy="Keep such a model by the means of the library that it comes from.",
+                remedy="Keep such a model with the tools of its own library.",
             )
         default = {**type(classifier)().get_params(), "random_state": classifier.random_state}
         settings = {n: value for n, value in classifier.get_params().items() if repr(value) != repr(default[n])}

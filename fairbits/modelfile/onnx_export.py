@@ -101,7 +101,7 @@ def _check_encoder(encoder: Encoder | None) -> None:
         raise InputError(f"{problem}, and this one has classifiers of yours.", remedy=remedy)
     if encoder is not None and encoder.encode_sensitive:
         problem = "export_onnx does not write encoders that read the sensitive columns (encode_sensitive=True)."
-        raise InputError(problem, remedy="Keep the model by fairbits.save, and compute the codes in Python.")
+        raise InputError(problem, remedy="Keep the model with fairbits.save, and compute the codes in Python.")
 
 
 def _fitted_steps(model: Any) -> list[Any]:

@@ -280,8 +280,6 @@ class WordHead(nn.Module):
 class HeadedNet(nn.Module):
     """Layers that give so many features, and a linear head on them; it draws nothing."""
 
-    noise_size = 0
-
     def __init__(self, features: nn.Module, width: int, n_classes: int):
         super().__init__()
         self.features, self.head = features, nn.Linear(width, n_classes)

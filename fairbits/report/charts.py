@@ -22,7 +22,6 @@ Row = dict[str, Any]
 Spec = dict[str, Any]
 Field = tuple[str, str, str]  # of rows: its name, its title, and the format of a number, empty for text
 
-BACKGROUNDS = ("#ffffff", "#15181d")  # of style.css, light and dark
 TEXT = "currentColor"
 BLUE, ORANGE, GREEN, PINK = "#2478c4", "#c8600f", "#0b8f6a", "#c0588f"
 PURPLE, OCHRE, TEAL, GREY = "#8a63d2", "#8f6f00", "#3d8f8f", "#808080"

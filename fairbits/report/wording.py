@@ -166,7 +166,7 @@ def price(record: Record) -> str:
 
 
 def rivals(record: Record) -> list[str]:
-    """Return the scores of the chosen model beside those of methods of others, if these were asked for."""
+    """Return the scores of the chosen model beside those of other methods, if these were asked for."""
     texts, own = TEXTS["rivals"], {"class_total_variation": record["certificate"]["total_variation"]}
     rows = [tuple(texts["head"])]
     for model in record["alternatives"]:

@@ -1,7 +1,11 @@
-"""Methods to compare with; those of other libraries need ``pip install 'fairbits[compare]'``."""
+"""Methods to compare with: here those without a network of ours; `fairbits` itself lists the others.
 
-from fairbits.rivals.adapter import ComparedClassifier as ComparedClassifier
+Those of other libraries need ``pip install 'fairbits[compare]'``. The files `penalised`, `latent`,
+`compared`, `posterior_rule` and `hard_words` are bases; every other file but `group_columns` holds methods.
+"""
+
 from fairbits.rivals.bayes_rule import BayesRuleClassifier as BayesRuleClassifier
+from fairbits.rivals.compared import ComparedClassifier as ComparedClassifier
 from fairbits.rivals.fair_tree import FairTreeClassifier as FairTreeClassifier
 from fairbits.rivals.leace import LeaceClassifier as LeaceClassifier
 from fairbits.rivals.other_libraries import AIF360LFRClassifier as AIF360LFRClassifier

@@ -56,7 +56,7 @@ class BiasContrastiveClassifier(BiasBalancedClassifier):
 
 
 class FairKLClassifier(VanillaClassifier):
-    """Make distances to rows of one's own group distributed like those to other groups (FairKL, Barbano et al. 2023).
+    """Make distances within groups distributed like those between groups (FairKL, Barbano et al. 2023).
 
     Minimise CE + alpha C + beta R, in bits. The network ends in unit vectors z, which the head reads. C is the
     contrast of `BiasContrastiveClassifier` with all rows of the same class as partners (SupInfoNCE: of the partners,

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fairbits.rivals.adapter import ComparedClassifier
+from fairbits.rivals.compared import ComparedClassifier
 from fairbits.rivals.hard_words import HardWordsMixin
 from fairbits.settings import setting
 
@@ -66,7 +66,7 @@ class FairTreeClassifier(HardWordsMixin, ComparedClassifier):
         return max(2, len(self.splits_) + 1)
 
     def words(self, X: Any) -> np.ndarray:
-        return self._leaves(self._rows(X))
+        return self._leaves(self.read_rows(X))
 
     def _leaves(self, x: np.ndarray) -> np.ndarray:
         found = np.zeros(len(x), dtype=np.int64)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from fairbits.certificate.released_code import binary_digits
+from fairbits.certificate.released_code import binary_digits, binary_number
 from fairbits.errors import InputError
 from fairbits.estimators.codes import BitsMixin
 
@@ -55,7 +55,7 @@ class HardWordsMixin(BitsMixin):
         codes = check_array(codes, dtype=np.int64)
         if codes.shape[1] != self.code_size or not np.isin(codes, (0, 1)).all():
             raise InputError(f"codes must be bits of shape (n, {self.code_size}); they have shape {codes.shape}.")
-        return self.decoder_[codes @ (1 << np.arange(self.code_size - 1, -1, -1))]
+        return self.decoder_[binary_number(codes)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class given a row's word.  (n, classes)"""

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from fairbits.errors import InputError
 from fairbits.information import WeighedGroups
+from fairbits.information.words import normalised
 from fairbits.nn import HiddenOutput, Inputs, PlainNet
 from fairbits.rivals.penalised import PenalisedClassifier, group_variance
 
@@ -69,7 +70,7 @@ def gaussian_kernel(x: Tensor, weights: Tensor) -> Tensor:
     tensor([[1.0000, 0.1353],
             [0.1353, 1.0000]])
     """
-    w = _shares(weights.to(x))
+    w = normalised(weights.to(x))
     x = x - (w.unsqueeze(-2) @ x.detach()).detach()  # for accuracy
     squares = x.square().sum(-1)
     squares = (squares.unsqueeze(-1) + squares.unsqueeze(-2) - 2 * x @ x.mT).clamp(min=0)
@@ -90,7 +91,7 @@ def hsic(k: Tensor, l: Tensor, weights: Tensor) -> Tensor:
     >>> hsic(same, same, torch.ones(2)), hsic(same, torch.ones(2, 2), torch.ones(2))
     (tensor(0.1869), tensor(0.))
     """
-    w = _shares(weights.to(k))
+    w = normalised(weights.to(k))
     return _between(w, _centred(k, w) * _centred(l, w), w)
 
 
@@ -98,10 +99,6 @@ def _centred(k: Tensor, w: Tensor) -> Tensor:
     """Return the kernel of the features less their mean under shares w (..., n), which sum to 1."""
     rows = k @ w.unsqueeze(-1)  # (..., n, 1)
     return k - rows - rows.mT + w.unsqueeze(-2) @ rows
-
-
-def _shares(weights: Tensor) -> Tensor:
-    return weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
 
 
 def _between(left: Tensor, matrix: Tensor, right: Tensor) -> Tensor:

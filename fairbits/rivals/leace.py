@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fairbits.rivals.adapter import ComparedClassifier, base_learner
+from fairbits.rivals.compared import ComparedClassifier, base_learner
 from fairbits.settings import setting
 
 COLLINEAR = 1e-9  # of the largest eigenvalue: directions of less variance are left alone
@@ -42,7 +42,7 @@ class LeaceClassifier(ComparedClassifier):
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the erased columns: what this method would share."""
-        return self.erase(self._rows(X))
+        return self.erase(self.read_rows(X))
 
     def chance(self, x: np.ndarray) -> np.ndarray:
         return self.model_.predict_proba(self.erase(x))[:, 1]

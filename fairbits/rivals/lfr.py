@@ -21,8 +21,6 @@ from fairbits.training import Batch
 class LFRNet(nn.Module):
     """Prototypes v_k, a weight a_i > 0 for each column, and the logits of each prototype's label."""
 
-    noise_size = 0
-
     def __init__(self, inputs: Inputs, n_prototypes: int, n_classes: int):
         super().__init__()
         d = n_columns(inputs)
@@ -41,7 +39,7 @@ class LFRNet(nn.Module):
 
 
 class LFRClassifier(TransformerMixin, InvariantClassifier):
-    """Learning fair representations (Zemel et al. 2013): each row is shared out among K prototypes.
+    """Learning fair representations (Zemel et al. 2013): each row becomes a mixture of K prototypes.
 
     M_nk = softmax_k(-sum_i a_i (x_ni - v_ki)^2) are the memberships of row n, and the loss is
 

@@ -13,12 +13,12 @@ from sklearn.metrics import accuracy_score
 from torch import nn
 
 from fairbits.errors import InputError
-from fairbits.rivals.adapter import ComparedClassifier, base_learner, both, one_draw, optional_import
+from fairbits.rivals.compared import ComparedClassifier, base_learner, both, one_draw, optional_import
 from fairbits.settings import layer_sizes, setting
 
 
 class ExponentiatedGradientClassifier(ComparedClassifier):
-    """A lottery of classifiers that gives all groups nearly the same share of positive predictions.
+    """A random choice among classifiers that gives all groups nearly the same share of positive predictions.
 
     Fairlearn's `ExponentiatedGradient` under `DemographicParity` (Agarwal et al. 2018, "A reductions approach to fair
     classification"): the most accurate lottery of base learners, each fitted to relabelled and reweighted rows, such
@@ -60,7 +60,7 @@ class ExponentiatedGradientClassifier(ComparedClassifier):
 
     def sampled_proba(self, X: Any) -> np.ndarray:
         """Return 1 for the class that a base learner drawn for each row predicts, and 0 for the other.  (n, 2)"""
-        return one_draw(both(self._mean(self._rows(X), "labels")), self.random_state)
+        return one_draw(both(self._mean(self.read_rows(X), "labels")), self.random_state)
 
     def predict(self, X: Any) -> np.ndarray:
         """Draw the class of each row; with an int `random_state` every call draws the same."""
@@ -115,7 +115,7 @@ class ThresholdOptimizerClassifier(ComparedClassifier):
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return the chance of each class of `classes_`, one row per row of X; needs the groups."""
-        x = self._rows(X)
+        x = self.read_rows(X)
         if sensitive_features is None:
             problem = f"is not enough: {self.title} needs the group of every row that it predicts."
             raise InputError(problem, argument="sensitive_features", value=None)
@@ -216,7 +216,7 @@ def dense(widths: tuple[int, ...], activation: str) -> list[Any]:
 
 
 class AIF360LFRClassifier(ComparedClassifier):
-    """Learning fair representations (Zemel et al. 2013) as in AIF360: each row is shared out among a few prototypes.
+    """Learning fair representations (Zemel et al. 2013) as in AIF360: each row becomes a mixture of a few prototypes.
 
     This is `LearnedFairRepresentations` of `aif360.sklearn`, which computes gradients; the older `LFR` takes finite
     differences and stops after 5,000 evaluations, far too early on wide tables. Two groups only. Predictions need no S.

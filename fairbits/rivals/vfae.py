@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from fairbits.estimators.base import log_softmax
 from fairbits.information import WeighedGroups
+from fairbits.information.words import normalised
 from fairbits.nn import Inputs, feature_layers
 from fairbits.rivals.group_columns import GroupCells, flat_columns, indicators, n_columns
 from fairbits.rivals.latent import LatentClassifier, NormalLayers, added, divergence, mean_over_pairs
@@ -42,7 +43,7 @@ class FourierFeatures(nn.Module):
 
 def standardised(x: Tensor, weight: Tensor) -> Tensor:
     """Return columns (n, d) of weighted mean 0 and variance 1, so that a discrepancy cannot hide in their scale."""
-    share = weight / weight.sum().clamp(min=torch.finfo(x.dtype).tiny)
+    share = normalised(weight)
     centred = x - share @ x
     return centred * torch.rsqrt(share @ centred.square() + 1e-8)
 

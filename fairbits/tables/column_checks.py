@@ -81,7 +81,7 @@ def repeated_identifiers(X: pd.DataFrame, s: pd.DataFrame | None = None) -> list
         shared = "" if IDENTIFIES.search(str(name)) else f", and rows with the same one share their {', '.join(names)}"
         if not shared or _are_people(column, codes, groups):
             said = f"{name} has {len(distinct):,} values in {len(X):,} rows{shared}."
-            said += " Rows of one person are not independent: if it says whose row it is"
+            said += " Rows of one person are not independent: if this column identifies a person"
             found.append(f"{said}, pass --person {name}.")
     return found
 

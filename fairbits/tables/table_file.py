@@ -1,11 +1,12 @@
-"""Read a table from its file, whole or some rows at a time, and say what is wrong with one that cannot be read."""
+"""Read a table from a file or a folder of files, whole or some rows at a time, and say what is wrong with one."""
 
 import gzip
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import repeat
+from glob import glob
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from fairbits.tables.file_formats import PARQUET_ENDINGS, TEXT_ENDINGS, is_parqu
 
 EXCEL_ENDINGS = (".xlsx", ".xls", ".xlsm", ".ods")
 WILD = "*?["  # signs of a pattern
+HIDDEN = ("_", ".")  # how names of files that hold no rows begin
 DATE_SHARE = 0.95  # of the texts of a column that must be dates for it to be one
 NUMBER_SHARE = 0.5  # of the texts of a column that are numbers: perhaps all should be
 DATE = r"\d{4}-\d{2}-\d{2}"
@@ -219,12 +221,59 @@ class TableFile(Table):
             raise InputError(f"{self.path} cannot be read as a table: {first}.") from None
 
 
+class TableFolder(Table):
+    """The files of a folder and of those in it, or those that match a pattern, in the order of their names."""
+
+    def __init__(self, path: str | Path, **reading: Any):
+        self.path, self.reading = Path(path), reading
+        inside = self.path.rglob("*") if self.path.is_dir() else map(Path, glob(str(path), recursive=True))
+        names = sorted(file for file in inside if file.is_file() and _holds_rows(file, self.path))
+        if not names:
+            problem = f"There is no CSV or Parquet file in {path}." if self.path.is_dir() else f"No file is {path}."
+            raise InputError(problem, remedy="Name a file, a folder of files or a pattern such as 'rows/*.parquet'.")
+        self.files = [TableFile(name, **reading) for name in names]
+        first = self.files[0]
+        self.names, self.notes = first.names, list(dict.fromkeys(chain(*(file.notes for file in self.files))))
+        self.notes = [f"Read {len(names):,} files from {path}.", *self.notes] if len(names) > 1 else self.notes
+        for file in self.files:
+            if differing := sorted(set(file.names) ^ set(self.names)):
+                has = file if differing[0] in file.names else first
+                lacks = first if has is file else file
+                problem = f"{has.path} has a column {differing[0]!r} and {lacks.path} has none."
+                raise InputError(problem, remedy="Keep files with the same columns in one folder.")
+
+    def check_unchanged(self) -> None:
+        for file in self.files:
+            file.check_unchanged()
+
+    def state(self) -> list[list[Any]]:
+        return [state for file in self.files for state in file.state()]
+
+    def most_rows(self) -> int:
+        return sum(file.most_rows() for file in self.files)
+
+    def parts(self) -> list[TablePart]:
+        return [part for file in self.files for part in file.parts()]
+
+    def raw(self, columns: list[str]) -> pd.DataFrame:
+        return pd.concat([file.raw(columns) for file in self.files], ignore_index=True)
+
+    def pairs(self, columns: Names, beside: Names = (), **kinds: Any) -> Iterator[Pair]:
+        return chain.from_iterable(file.pairs(columns, beside, **kinds) for file in self.files)
+
+
+def _holds_rows(file: Path, folder: Path) -> bool:
+    """Return whether a file is a table by its name, and no part of its way from the folder is hidden."""
+    way = file.relative_to(folder).parts if folder.is_dir() else file.parts[-1:]
+    return file.name.lower().endswith((*TEXT_ENDINGS, *PARQUET_ENDINGS)) and not any(
+        name.startswith(HIDDEN) for name in way
+    )
+
+
 def open_table(path: str | Path, **reading: Any) -> Table:
     """Open a table: a file, a folder of files, or a pattern with * that names several."""
     if not Path(path).is_dir() and (Path(path).exists() or not any(sign in str(path) for sign in WILD)):
         return TableFile(path, **reading)
-    from fairbits.tables.table_folder import TableFolder
-
     return TableFolder(Path(path), **reading)
 
 

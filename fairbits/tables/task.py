@@ -141,7 +141,7 @@ def _check_names(
     """Raise unless the columns exist and each has one role."""
     check_columns("The table", list(map(str, table.columns)), [label, *sensitive, *drop, *person])
     if twice := {label, *sensitive} & set(person):
-        remedy = "Name the column that says whose row it is with --person."
+        remedy = "Name the column that identifies a person with --person."
         raise InputError(f"{min(twice)!r} identifies people and is the label or sensitive at once.", remedy=remedy)
     if not sensitive:
         raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairbits.training.augment import augmented, numbers_needed
-from fairbits.training.plan import BalancedBatches, Batch, MixedBatches, Replica, StratifiedBatches, TrainingData
+from fairbits.training.batches import BalancedBatches, Batch, MixedBatches, Replica, StratifiedBatches, TrainingData
 from fairbits.training.stacks import Stack, StackAdam, filled, load_replica, tensors_in
 
 STEPS_BETWEEN_VALIDATIONS = 10

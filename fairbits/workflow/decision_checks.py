@@ -1,4 +1,4 @@
-"""What a table shows and proves about its sensitive columns: its other columns, or decisions of somebody; no torch."""
+"""A table without a model: what its columns, or decisions that somebody made, show and prove about groups; no torch."""
 
 import fnmatch
 import re

@@ -1,6 +1,5 @@
 """From a task to a model with its certificate, its audit, what it is compared with, and the JSON record of all that."""
 
-import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from fairbits.estimators.base import method_path
 from fairbits.estimators.certified import CertifiedClassifier, for_decisions
 from fairbits.estimators.codes import CollapsedCodeWarning
 from fairbits.estimators.fitting import watch_epochs
+from fairbits.estimators.inputs import SensitiveFeatureInXWarning
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.estimators.promises import CalibrationSums, NotCertifiedError, Promise, released_class
 from fairbits.settings import check_settings
@@ -66,9 +66,9 @@ class FitOptions:
     confidence: float = 0.95
     max_epochs: int | None = None
     encode_sensitive: bool = False
-    compare: bool = False  # with methods of others, too
+    compare: bool = False  # with other methods
     reference: str | None = None  # the group to whose rate those of others are compared
-    favourable: str | None = None  # the class to wish for, as a text; None: that of odds_label, or the last one
+    favourable: str | None = None  # the favourable class, as a text; None: that of odds_label, or the last one
 
     def __post_init__(self) -> None:
         limits = any(limit is not None for limit in (self.max_disparity, self.max_information, self.max_odds_disparity))
@@ -266,8 +266,10 @@ def fit_task(
 
 def _concern(warning: Any, names: np.ndarray) -> str:
     """Return a warning in words, with the names of encoded columns: the method itself knows their places only."""
-    named = re.compile(r"(?<!sensitive )column '(\d+)'")
-    return named.sub(lambda found: f"column {str(names[int(found[1])])!r}", worded(warning))
+    if isinstance(warning, SensitiveFeatureInXWarning):
+        known = [(o, str(names[o.column]) if isinstance(o.column, int) else o.column) for o in warning.found]
+        warning = SensitiveFeatureInXWarning([overlap._replace(column=name) for overlap, name in known])
+    return worded(warning)
 
 
 def _check_parts(task: Task, parts: dict[str, np.ndarray]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-WORDS = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
+WORDS = tomllib.loads((Path(__file__).parent / "sentences.toml").read_text(encoding="utf-8"))
 PYTHON = re.compile(r"\b\w+=|\w\(|\b[a-z]+_[a-z_]+\b")  # a remedy in Python's words helps nobody on the command line
 REMEDIES: dict[str, str | Callable[[Any], str]] = {
     **WORDS["remedies"],

@@ -1,4 +1,4 @@
-"""Methods of others, fitted to the training rows of a task on request, to compare with."""
+"""Other methods, fitted to the training rows of a task on request, to compare with."""
 
 from importlib.util import find_spec
 from types import SimpleNamespace

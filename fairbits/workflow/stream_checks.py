@@ -75,8 +75,8 @@ def add_codes(
     monitor: CertificateMonitor, *, model: Any, table: Table, person: Sequence[str] = (), batch: str
 ) -> list[str]:
     """Add what a model releases about a table's rows, which must not have been used in its fit; return notes."""
+    from fairbits.workflow.model_checks import new_rows
     from fairbits.workflow.summed_checks import released_rows  # loads torch
-    from fairbits.workflow.table_checks import new_rows
 
     new = new_rows(model, table, person)
     with warnings.catch_warnings():

@@ -101,7 +101,10 @@ def test_nonsense_gets_a_sentence(model, tmp_path):
     X, y, s = problem(60, seed=1)
     state = CertificateState(model)
     cases = [
-        ("a second group|needs an identifier|taken for people", lambda: state.add(X, sensitive_features=s, person=s)),
+        (
+            "a second group|needs an identifier|counts rows as people",
+            lambda: state.add(X, sensitive_features=s, person=s),
+        ),
         ("y must be among", lambda: CertificateState(model, labels=[0, 1]).add(X, sensitive_features=s)),
         ("y must be among", lambda: CertificateState(model, labels=[0]).add(X, sensitive_features=s, y=y)),
         ("different codes", lambda: state.merge(CertificateState(model, labels=[0, 1]))),
@@ -115,7 +118,7 @@ def test_nonsense_gets_a_sentence(model, tmp_path):
         few.save(tmp_path / "few.json")
     assert not (tmp_path / "few.json").exists()
     state.add(X, sensitive_features=s).save(tmp_path / "state.json")
-    with pytest.raises(InputError, match="takes no rows"):
+    with pytest.raises(InputError, match="cannot add rows to a state"):
         CertificateState.load(tmp_path / "state.json").add(X, sensitive_features=s)
 
 

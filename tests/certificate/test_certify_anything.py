@@ -54,7 +54,7 @@ def test_any_fitted_classifier_is_certified_by_its_decisions_or_its_levels():
         ({"source": ACCEPTED, "person": pd.Series([None, *range(1999)])}, "identifiers of people are missing"),
         ({"source": ACCEPTED, "beside": [ACCEPTED[:5]]}, "same rows"),
         ({"source": ACCEPTED[:, None] * 3}, "probabilities of shape"),
-        ({"source": ACCEPTED, "beside": [ACCEPTED], "eps": 0.1}, "are for one code"),
+        ({"source": ACCEPTED, "beside": [ACCEPTED], "eps": 0.1}, "cannot be combined with beside"),
     ],
 )
 def test_nonsense_gets_a_sentence(arguments, message):
@@ -84,7 +84,7 @@ def test_rows_of_one_person_count_once():
 
 def test_the_mean_of_a_persons_rows_counts_however_many_they_are():
     theta, groups = np.array([[0.0], [1.0], [1.0], [0.5], [0.5]]), np.array([0, 0, 0, 0, 1])
-    with pytest.warns(UserWarning, match="so few"):
+    with pytest.warns(UserWarning, match="So few rows alone may add"):
         found = certify(theta, sensitive_features=groups, person=["a", "a", "b", "b", "c"]).bounds[0]
     assert found.estimated_total_variation == pytest.approx(abs((0.5 + 0.75) / 2 - 0.5))
     assert found.rows == {"0": 2, "1": 1}

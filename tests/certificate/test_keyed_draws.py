@@ -106,7 +106,7 @@ def test_a_key_is_a_file_that_nobody_else_may_read(tmp_path):
     with pytest.raises(InputError, match="exists and is left as it is"):
         DrawKey.make(tmp_path / "k")
     (tmp_path / "k").chmod(0o644)
-    with pytest.raises(InputError, match=r"Others may read .* chmod 600"):
+    with pytest.raises(InputError, match=r"Other users can read .* chmod 600"):
         DrawKey.read(tmp_path / "k")
     (tmp_path / "n").write_text("no key")
     with pytest.raises(InputError, match="not a key"):

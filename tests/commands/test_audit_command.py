@@ -135,7 +135,7 @@ def test_a_large_table_is_audited_by_a_sample_that_has_the_rare_groups(hard, pla
     assert found["audits"][1]["leakage"][0]["rows"]["rare"] == 60  # each row of a group with few
     both = [one["audits"][0]["adversaries"][0]["reached"] for one in (whole, found)]
     assert both == pytest.approx([both[0]] * 2, abs=0.05)
-    monkeypatch.setattr("fairbits.workflow.table_checks.MOST_ROWS", 3_000)
+    monkeypatch.setattr("fairbits.workflow.model_checks.MOST_ROWS", 3_000)
     model = json.loads(fairbits("audit", "parts", "--model", hard / "m", "--label", "paid", "--json").out)
     assert 2_800 < model["audits"][0]["rows"] < 3_200
     assert "Of 6,000 rows," in " ".join(model["notes"])

@@ -133,7 +133,7 @@ def test_a_class_that_is_not_in_the_table_is_told_before_the_training(table, tmp
     assert "--favourable maybe is not among the labels no, yes." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("place", "words"), [("pay.csv", "is a file"), ("pay.csv/m", "No folder can be made")])
+@pytest.mark.parametrize(("place", "words"), [("pay.csv", "is a file"), ("pay.csv/m", "Cannot make a folder in")])
 def test_a_place_that_cannot_be_a_folder_is_told_before_the_training(
     table, tmp_path, monkeypatch, capsys, place, words
 ):

@@ -72,7 +72,10 @@ def test_the_key_stays_out_of_the_model_and_the_output(place, fairbits):
     ("arguments", "words"),
     [
         (["-o", "parts"], "Parts of random codes are drawn with a key. Pass --key and --person"),
-        (["-o", "b.csv", "--key", "secret.key"], "--key needs to know whose code a row is. Pass --person."),
+        (
+            ["-o", "b.csv", "--key", "secret.key"],
+            "--key needs to know which person each row belongs to. Pass --person.",
+        ),
         (["-o", "b.csv", "--key", "secret.key", "--person", "id", "--reuse"], "--reuse is for a ledger"),
         (["-o", "parts", "--key", "secret.key", "--person", "id", "--ledger", "l"], "--ledger needs a ledger"),
         (["-o", "b.csv", "--key", "none.key", "--person", "id"], "none.key: No such file"),

@@ -164,7 +164,7 @@ def test_sums_certify_as_all_rows_do(place, fairbits, monkeypatch):
     """The upper bounds are the same; the lower ones rest on other random halves of the rows."""
     whole = json.loads(fairbits("certify", "m", "new.parquet", "--json").out)
     monkeypatch.setattr(summed_checks, "STREAMED_ROWS", 0)
-    monkeypatch.setattr("fairbits.workflow.table_checks.STREAMED_ROWS", 0)
+    monkeypatch.setattr("fairbits.workflow.model_checks.STREAMED_ROWS", 0)
     parts = json.loads(fairbits("certify", "m", "rows", "--json").out)
     assert parts["certificate"] == whole["certificate"]
     assert parts["verdict"] == whole["verdict"]
@@ -174,7 +174,7 @@ def test_sums_certify_as_all_rows_do(place, fairbits, monkeypatch):
 
 
 def test_sums_of_shards_are_merged_to_the_byte(place, fairbits, monkeypatch):
-    monkeypatch.setattr("fairbits.workflow.table_checks.STREAMED_ROWS", 0)
+    monkeypatch.setattr("fairbits.workflow.model_checks.STREAMED_ROWS", 0)
     whole = fairbits("certify", "m", "rows", "--json")
     for shard in range(3):
         assert fairbits("certify", "m", "rows", "--shard", f"{shard}/3", "-o", f"sums{shard}.json").code == 0
@@ -186,7 +186,7 @@ def test_sums_of_shards_are_merged_to_the_byte(place, fairbits, monkeypatch):
 
 
 def test_rows_of_the_fit_are_recognised_by_sums(place, hard, fairbits, monkeypatch):
-    monkeypatch.setattr("fairbits.workflow.table_checks.STREAMED_ROWS", 0)
+    monkeypatch.setattr("fairbits.workflow.model_checks.STREAMED_ROWS", 0)
     ended = fairbits("certify", "m", hard / "pay.csv")
     assert ended.code == 3
     assert "Invalid: these rows were used in the fit." in ended.out
@@ -196,7 +196,7 @@ def test_rows_of_the_fit_are_recognised_by_sums(place, hard, fairbits, monkeypat
     ("arguments", "words"),
     [
         (["--shard", "3/3"], "--shard 3/3 must be a place and a count"),
-        (["--ledger", "l"], "People are counted in a ledger, and parts have none."),
+        (["--ledger", "l"], "Counting people needs a ledger, and parts have none."),
         (["--key", "k"], "--key is for random codes."),
     ],
 )
@@ -317,7 +317,7 @@ def test_people_are_counted_once_wherever_their_rows_are(decided, fairbits, monk
 def test_people_are_counted_once_in_the_sums_of_a_model(decided, fairbits, monkeypatch):
     asked = ["certify", "m", "new.parquet", "--person", "who", "--json"]
     whole = json.loads(fairbits(*asked).out)
-    monkeypatch.setattr("fairbits.workflow.table_checks.STREAMED_ROWS", 0)
+    monkeypatch.setattr("fairbits.workflow.model_checks.STREAMED_ROWS", 0)
     monkeypatch.setattr("fairbits.tables.counted_rows.MOST_ROWS", 100)
     parts = json.loads(fairbits("certify", "m", "rows", *asked[3:]).out)
     (one,), (other,) = (found["certificate"]["bounds"] for found in (parts, whole))

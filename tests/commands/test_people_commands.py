@@ -70,7 +70,10 @@ def test_every_command_that_counts_rows_asks(hard, tmp_path, monkeypatch, fairbi
     pd.concat([new, new]).to_csv(tmp_path / "new.csv", index=False)
     (tmp_path / "m").symlink_to(hard / "m")
     monkeypatch.chdir(tmp_path)
-    asked = "patient_id has 300 values in 600 rows. Rows of one person are not independent: if it says whose row it is"
+    asked = (
+        "patient_id has 300 values in 600 rows. Rows of one person are not independent: if this column identifies a "
+        "person"
+    )
     ended = fairbits(*command)
     assert ended.code == 0, ended.err
     assert asked in ended.out + ended.err

@@ -293,7 +293,7 @@ def test_another_release_than_that_of_the_fit_is_refused(release):
     model = quick(ExactCodeClassifier, code_size=2, release=release).fit(X, y, sensitive_features=s)
     model.release = "random" if release == "hard" else "hard"
     for use in (model.transform, model.predict, model.predict_proba, model.code_probabilities):
-        with pytest.raises(InputError, match=f"counted for another release than {model.release!r}.*Fit again"):
+        with pytest.raises(InputError, match=f"fitted for another release than {model.release!r}.*Fit again"):
             use(X)
 
 

@@ -15,7 +15,7 @@ from fairbits import AdversarialClassifier, BinaryMIClassifier, Schedule, Vanill
 from fairbits.datasets import make_shifted_bits
 from fairbits.estimators import fit_stack
 from fairbits.estimators.fitting import split_rows
-from fairbits.training.plan import StratifiedBatches
+from fairbits.training.batches import StratifiedBatches
 from fairbits.training.stacks import StackAdam
 
 SHORT = {"max_epochs": 4, "min_steps": 0, "batch_size": 128}

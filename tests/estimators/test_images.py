@@ -20,7 +20,7 @@ from fairbits.encoding import GroupEncoder
 from fairbits.estimators import fit_stack
 from fairbits.estimators.debiased import independence_ratio, log_label_shares
 from fairbits.nn import feature_layers
-from fairbits.training.plan import BalancedBatches, MixedBatches, StratifiedBatches, joint_groups
+from fairbits.training.batches import BalancedBatches, MixedBatches, StratifiedBatches, joint_groups
 
 SETTINGS = {"channels": (8, 16), "max_epochs": 10, "hidden_sizes": (), "random_state": 0, "code_size": 16}
 LONGER = {**SETTINGS, "min_steps": 150, "learning_rate": 0.005}

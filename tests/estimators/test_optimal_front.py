@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from fairbits import InputError
-from fairbits.estimators import optimal_front as optimal_fronts
+from fairbits.estimators import decision_rule
 from fairbits.estimators.optimal_front import (
     constrained_law,
     optimal_codes,
@@ -188,9 +188,9 @@ def test_where_the_least_limit_is_too_little_the_next_one_is_tried(monkeypatch):
     group = np.random.default_rng(0).dirichlet(np.full(95, 0.05), 4)
     gain = np.random.default_rng(1).random((95, 4)) * group.mean(0)[:, None]
     expected, _ = constrained_law(gain, group, 1e-6)
-    monkeypatch.setattr(optimal_fronts, "LEAST_LIMITS", (-1.0, 2e-6))  # below 0 there is no solution
+    monkeypatch.setattr(decision_rule, "LEAST_LIMITS", (-1.0, 2e-6))  # below 0 there is no solution
     law, _ = constrained_law(gain, group, -1.0)
     np.testing.assert_array_equal(law, expected)
-    monkeypatch.setattr(optimal_fronts, "LEAST_LIMITS", (-1.0,))
+    monkeypatch.setattr(decision_rule, "LEAST_LIMITS", (-1.0,))
     with pytest.raises(RuntimeError, match="has no solution"):
         constrained_law(gain, group, -1.0)

@@ -28,6 +28,7 @@ from fairbits import (
 from fairbits.datasets import make_shifted_bits
 from fairbits.errors import InputWarning
 from fairbits.estimators.candidates import Decision
+from fairbits.rivals import FairTreeClassifier
 
 DELTA = 0.3
 
@@ -249,10 +250,18 @@ def test_training_and_promise_should_look_at_the_same_rows():
         CertifiedClassifier(within)._templates()
 
 
+@pytest.mark.parametrize("estimator", [FairTreeClassifier(), [DummyClassifier(), FairTreeClassifier()]])
+def test_a_code_without_a_path_is_a_candidate_like_any_other_classifier(estimator):
+    model = certified(estimator, bits(400), max_disparity=0.9)
+    assert f"{FairTreeClassifier()}" in model.path_.candidate.tolist()
+    assert model.certificate_.release["decision"]
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"promise": "code"}, "LogisticRegression has no code to guarantee. Pass promise='class'."),
+        ({"promise": "code", "estimator": FairTreeClassifier()}, "has no limit or gamma to choose a code by. Pass"),
         ({"promise": "both", "estimator": [DummyClassifier()]}, "list of candidates has no code to guarantee"),
         ({"promise": "score"}, "promise='score' must be one of"),
         ({"estimator": []}, "list of candidates is empty"),

@@ -28,7 +28,7 @@ def test_an_error_in_a_job_ends_all_and_keeps_what_is_done(tmp_path):
     finish([done], double, folder)
     for work, error, words in (
         (refuse, AssertionError, "number=2"),
-        (die, ValueError, "worker process was ended from outside"),
+        (die, ValueError, "worker process was killed"),
     ):
         with pytest.raises(error, match=words):
             finish([done, next_one], work, folder)

@@ -37,11 +37,12 @@ from fairbits import (
 from fairbits.auditing import probes
 from fairbits.certificate import TrainingRowsWarning
 from fairbits.encoding import GroupEncoder
-from fairbits.estimators import Schedule
+from fairbits.estimators import InvariantClassifier, Schedule
 from fairbits.estimators import certified as certified_classifier
 from fairbits.estimators.posterior import PosteriorEncoder
 from fairbits.modelfile.model_content import describe, of_today, plain, with_settings
 from fairbits.modelfile.save_and_load import SAVED
+from fairbits.nn import HiddenOutput
 
 
 def again(model, tmp_path):
@@ -89,6 +90,26 @@ def test_every_method(cls, tmp_path):
     loaded = again(model, tmp_path)
     assert_same(model, loaded, frame)
     assert list(loaded.feature_names_in_) == ["a", "b", "ü"]
+
+
+class LineClassifier(InvariantClassifier):
+    """Logistic regression: a method that shares no representation, by a network that draws nothing."""
+
+    class Line(torch.nn.Linear):
+        def forward(self, x, noise=None):
+            return HiddenOutput(x, super().forward(x))
+
+    def build(self, inputs, n_classes):
+        return self.Line(inputs, n_classes)
+
+
+def test_a_method_without_a_representation(tmp_path, monkeypatch):
+    monkeypatch.setattr(fairbits, "LineClassifier", LineClassifier, raising=False)
+    monkeypatch.setattr(fairbits, "__all__", [*fairbits.__all__, "LineClassifier"])
+    X, y, s = problem()
+    model = quick(LineClassifier).fit(X, y, sensitive_features=s)
+    loaded = again(model, tmp_path)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize("cls", [case for case in by_kind() if case.values[0] is not LinearCodeClassifier])

@@ -129,7 +129,7 @@ def test_other_classifiers_are_refused_with_the_remedy(classifier, tmp_path):
         ModelFileError, match=f"with a {type(inner).__name__} cannot be saved.*LogisticRegression"
     ) as caught:
         fairbits.save(encoder, tmp_path / "model")
-    assert "means of the library that it comes from" in str(caught.value)
+    assert "with the tools of its own library" in str(caught.value)
     assert not (tmp_path / "model").exists()
 
 
@@ -186,7 +186,7 @@ def text(array):
         (0, {"feature_names_in": ["a"]}, "1 feature names for"),
         (1, {"nodes": text(np.zeros(3, np.uint8))}, "buffer size"),
         (1, {"nodes": ""}, "more or fewer nodes"),
-        (1, {"sets": ""}, "a set of categories that there is not"),
+        (1, {"sets": ""}, "a set of categories that does not exist"),
         (1, {"sizes": []}, "more or fewer nodes"),
         (1, {"sizes": [1]}, "more or fewer nodes"),
         (1, {"sizes": [2**52, 2**52]}, "more or fewer nodes"),
@@ -204,7 +204,7 @@ def test_numbers_that_are_no_model(learner, new, said, files, tmp_path):
 @pytest.mark.parametrize(
     ("categories", "said"),
     [
-        ([None] * 7, "a set of categories that there is not"),
+        ([None] * 7, "a set of categories that does not exist"),
         ([None] * 8, "a model takes 8 columns, not 7"),
         ([list(map(float, range(300)))] * 7, "cannot have 300 categories"),
         ([["a", "b"]] * 7, "are numbers, not texts"),
@@ -261,8 +261,8 @@ def last_inner(nodes):
         ("right", lambda nodes: len(nodes), "leads nowhere, or back"),
         ("left", 2**32 - 1, "leads nowhere, or back"),
         ("left", lambda nodes: nodes["right"][last_inner(nodes)], "lead to the same place"),
-        ("feature_idx", 7_000, "a column that there is not"),
-        ("feature_idx", -1, "a column that there is not"),
+        ("feature_idx", 7_000, "a column that does not exist"),
+        ("feature_idx", -1, "a column that does not exist"),
     ],
 )
 def test_a_tree_that_steps_aside(field, value, said, files, tmp_path):
@@ -289,14 +289,14 @@ def test_a_tree_that_asks_for_a_set_there_is_not(wrong, files, tmp_path):
         else:  # trees see the categories first, and a number last
             nodes["feature_idx"][place] = nodes["feature_idx"][nodes["is_leaf"] == 0].max()
 
-    refused(tmp_path / "model", files, "a set of categories that there is not", forged_tree(files, change))
+    refused(tmp_path / "model", files, "a set of categories that does not exist", forged_tree(files, change))
 
 
 # ---------------------------------------------------------------------- the rest of the encoder
 
 
 def frozen_learner(content):
-    """A learner with the model of the label of another one, which knows a class that there is not."""
+    """A learner with the model of the label of another one, which knows a class that does not exist."""
     learner = content["learners"][0]
     return {**learner, "models": learner["models"][:1], "frozen": {**content["classes"], "values": ["no", "who"]}}
 

@@ -466,9 +466,8 @@ def test_letters_can_be_read(scheme):
 
 
 def test_marks_stand_out_from_both_pages():
-    assert tuple(scheme["page"] for scheme in schemes()) == looks.BACKGROUNDS
     for colour in looks.SERIES:
-        assert min(contrast(colour, back) for back in looks.BACKGROUNDS) >= 3
+        assert min(contrast(colour, scheme["page"]) for scheme in schemes()) >= 3
 
 
 def test_numbers_in_the_heat_map_can_be_read():

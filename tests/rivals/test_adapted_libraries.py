@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fairbits import Schedule
 from fairbits.estimators import VanillaClassifier
-from fairbits.rivals.adapter import one_draw
+from fairbits.rivals.compared import one_draw
 
 
 def test_the_draw_follows_the_chances():

@@ -68,7 +68,7 @@ def test_rows_that_share_a_value_and_their_group_may_be_of_one_person(values):
     made = task(sex=OF_PEOPLE, key=values)
     *_, note = made.notes
     assert note.startswith("key has 200 values in 600 rows, and rows with the same one share their sex.")
-    assert note.endswith("if it says whose row it is, pass --person key.")
+    assert note.endswith("if this column identifies a person, pass --person key.")
     told = task(sex=OF_PEOPLE, key=values, person=["key"]).notes
     assert told == ["Rows with the same key are one person: 200 people."]
 

@@ -21,8 +21,8 @@ from fairbits.encoding import GroupEncoder
 from fairbits.tables.fitted_model import FittedModel, RowReader, open_model
 from fairbits.tables.group_reader import GroupReader
 from fairbits.tables.table_file import TableFile
+from fairbits.workflow.model_checks import recertify
 from fairbits.workflow.recertified import CONFIRMED
-from fairbits.workflow.table_checks import recertify
 
 BRIEF = {"max_epochs": 2, "schedule": Schedule(min_steps=0), "random_state": 0}
 VANISHED = pytest.mark.filterwarnings("ignore::fairbits.estimators.VanishedClassWarning")

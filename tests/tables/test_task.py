@@ -231,7 +231,7 @@ BAD = {
     "label unknown": ({}, "aproved", ["sex"], "did you mean 'approved'"),
     "sensitive unknown": ({}, "approved", ["gender"], "The table has no column 'gender'; its columns are income"),
     "none sensitive": ({}, "approved", [], "Name at least one sensitive column"),
-    "both": ({}, "approved", ["approved"], "is the label and sensitive at once"),
+    "both": ({}, "approved", ["approved"], "is both the label and sensitive"),
     "twice": ({}, "approved", ["sex", "sex"], "named twice"),
     "one value": ({"approved": 1}, "approved", ["sex"], "The label 'approved' is 1 in every row"),
     "continuous label": ({}, "income", ["sex"], "has 400 different values"),
@@ -243,7 +243,7 @@ BAD = {
         {"sex": ["A"] * 200 + ["B"] * 200, "approved": [1] * 100 + [0] * 300},
         "approved",
         ["sex"],
-        "'approved' hardly differs within the groups of 'sex'",
+        "'approved' hardly varies within the groups of 'sex'",
     ),
     "tiny group": ({"sex": ["X"] * 3 + ["F"] * 397}, "approved", ["sex"], "'sex' has 2 groups, one of at least 17"),
 }

@@ -1,4 +1,4 @@
-"""What the adapters of other libraries share: they read arguments as our methods do, and take two classes."""
+"""The base of methods that are not trained by our loop: adapters of other libraries, a tree, a projection."""
 
 from importlib import import_module
 from typing import Any, ClassVar, Self
@@ -18,10 +18,10 @@ from fairbits.estimators.inputs import Table, read_table
 
 
 class ComparedClassifier(SettingsClassifier):
-    """Base of the adapters; an adapter defines how it trains (`train`) and the chance of the second class (`chance`).
+    """Base of methods for two classes that train in their own way: `train`, and the `chance` of the second class.
 
     Rows are read as for our own methods: several sensitive columns form their intersections, the order of the rows does
-    not matter, and a whole-number weight counts as so many copies of the row. These libraries take no other weights.
+    not matter, and a whole-number weight counts as so many copies of the row. These methods take no other weights.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ComparedClassifier(SettingsClassifier):
     protects: ClassVar[bool] = True
 
     def train(self, x: np.ndarray, y: np.ndarray, s: np.ndarray, seed: int) -> None:
-        """Fit the library's method to rows x (n, features), labels y 0 or 1 (n,) and group numbers s (n,)."""
+        """Fit the method to rows x (n, features), labels y 0 or 1 (n,) and group numbers s (n,)."""
         raise NotImplementedError(f"{type(self).__name__} does not define how it trains.")
 
     def chance(self, x: np.ndarray) -> np.ndarray:
@@ -68,7 +68,7 @@ class ComparedClassifier(SettingsClassifier):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class of `classes_`, one row per row of X."""
-        return both(self.chance(self._rows(X)))
+        return both(self.chance(self.read_rows(X)))
 
     def _table(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Table:
         if sensitive_features is None:
@@ -83,7 +83,8 @@ class ComparedClassifier(SettingsClassifier):
             raise InputError(f"{self.title} takes only whole numbers as weights: the copies of each row.")
         return table
 
-    def _rows(self, X: Any) -> np.ndarray:
+    def read_rows(self, X: Any) -> np.ndarray:
+        """Return rows for predictions as `train` got them, checked.  (n, features)"""
         check_is_fitted(self)
         return read_numbers(self, X, reset=False).astype(np.float64)
 

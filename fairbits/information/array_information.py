@@ -1,4 +1,4 @@
-"""What tables of numpy, one distribution of words per group, reveal about the group; needs no torch."""
+"""What distributions of words in numpy arrays, one per group, reveal about the group; needs no torch."""
 
 import math
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbits.training.plan import MixedBatches, StratifiedBatches, expected_draws
+from fairbits.training.batches import MixedBatches, StratifiedBatches, expected_draws
 
 strata = st.lists(st.integers(0, 3), min_size=1, max_size=200).map(torch.tensor)
 

@@ -92,7 +92,7 @@ def recertify(
 ) -> Recertified:
     """Certify what a model releases on the rows of a table, which must not have been used in its fit.
 
-    `beside` are other models whose codes of the same people the recipient has as well. `label` is the column of the
+    `beside` are other models whose codes of the same people the recipient also has. `label` is the column of the
     labels, for a limit within them; by default the one of the fit. A large table is summed up part by part, by so many
     `workers` or on a `cluster`.
     """
