@@ -51,7 +51,7 @@ class _Member:
 
     def __init__(self, replica: Replica, place: int, data: TrainingData, method: Any):
         self.replica, self.place, self.schedule = replica, place, method.training
-        noise_size: Any = replica.net.noise_size
+        noise_size: Any = getattr(replica.net, "noise_size", 0)
         self.noise_size: int = noise_size
         self.batches = StratifiedBatches(data.strata[replica.rows].cpu(), method.batch_size)
         cells, share = data.cells[replica.rows].cpu(), self.schedule.cell_share
