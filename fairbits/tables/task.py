@@ -146,7 +146,7 @@ def _check_names(
     if not sensitive:
         raise InputError("You named no sensitive column.", remedy="Name at least one sensitive column.")
     if label in sensitive:
-        problem = f"{label!r} is the label and sensitive at once: no model can predict it and hide it."
+        problem = f"{label!r} is both the label and sensitive: no model can predict it and hide it."
         raise InputError(problem, remedy="Name another label, or another sensitive column.")
     if label in drop:
         raise InputError(f"{label!r} is the label and dropped at once.", remedy="Leave it out of --drop.")
@@ -208,8 +208,8 @@ def _check_both_in_groups(y: np.ndarray, s: pd.DataFrame, groups: str, label: st
         others = members.sum(axis=1, keepdims=True) - members
         if ((members > 0) & (others > 0)).sum(axis=0).max() < 2:
             raise InputError(
-                f"{label!r} hardly differs within the groups of {', '.join(map(repr, part.columns))}: a model that "
-                "predicts one reveals the other.",
+                f"{label!r} hardly varies within the groups of {', '.join(map(repr, part.columns))}: a model that "
+                "predicts one of them reveals the other.",
                 remedy="Name another label or another sensitive column, or merge groups.",
             )
 
