@@ -130,6 +130,8 @@ def _expand(
     records: list[dict[str, Any]],
 ) -> list[Any]:
     kind = _kind(entry)
+    if "name" in entry:
+        raise InputError("is not for plans.", argument="name", value=entry["name"], remedy="Write method = instead.")
     known = {"method", *kind.model_fields}
     entry = {k: v for k, v in (defaults | entry | changes).items() if k in known or k in entry}
     several = {k: v for k, v in entry.items() if isinstance(v, list) and k != "values"}

@@ -181,6 +181,7 @@ def test_the_paper_is_all_there():
         (('dataset = "compas"', 'dataset = "german"'), "'compas', 'adult' or 'bank'"),
         (('kind = "search"', 'kind = "serach"'), "kind='serach' is not a kind of run"),
         (('["Own", "BinaryMI"]', '"Binary"'), "method='Binary' is not one of"),
+        (('method = ["Own", "BinaryMI"]', 'name = "BinaryMI"'), "Write method = instead"),
         (("fold = [0, 1, 2]", 'fold = "zero"'), "fold"),
         (("fold = [0, 1, 2]", "fold = 0\nfolds = 3\ncolour = 1"), "colour"),
         (("trials = 16", "trials = 0"), "trials"),
