@@ -84,7 +84,7 @@ def fit(
     compare: Annotated[
         bool, Option("--compare", help="Also train other methods and show what they reach; takes longer.")
     ] = False,
-    owner: Annotated[str | None, Option(help="Who is responsible for the model; shown in the report and the card.")] = None,
+    owner: Annotated[str | None, Option(help="Who is responsible for the model, for report and card.")] = None,
     intended: Annotated[str | None, Option("--purpose", help="What the model is for, in a sentence.")] = None,
     approved_by: Annotated[str | None, Option(help="Who approved the model.")] = None,
     seed: Annotated[

@@ -191,7 +191,7 @@ class TrainedClassifier(SettingsClassifier):
         """Apply function(net, x) to the rows of X, a slice at a time."""
         check_is_fitted(self)
         x = torch.from_numpy(np.require(read_numbers(self, X, reset=False), requirements="W"))
-        with torch.no_grad():
+        with torch.inference_mode():
             parts = [function(self.net_, part.to(self.device)).cpu().numpy() for part in x.split(PREDICTION_ROWS)]
         return np.concatenate(parts).astype(np.float64 if parts[0].dtype == np.float32 else parts[0].dtype)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 from sklearn.tree import DecisionTreeRegressor
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import default_collate
 
 from fairbits.errors import InputError
@@ -16,6 +16,7 @@ from fairbits.estimators.exact_code import MISTAKE, ExactCodeNet, LimitedCode, d
 from fairbits.information import WeighedGroups
 from fairbits.information.exact import LN2
 from fairbits.nn import Inputs
+from fairbits.nn.code_networks import Linear
 from fairbits.settings import setting
 from fairbits.training import Batch, Replica, Schedule, TrainingData
 from fairbits.training.stacks import Stack, StackAdam, load_replica
@@ -51,7 +52,7 @@ class LinearCodeNet(ExactCodeNet):
     def __init__(self, inputs: Inputs, code_size: int, sizes: Sequence[int], max_words: int):
         super().__init__(inputs, (), code_size, sizes, ())
         self.code_size, self.words = code_size, min(max_words, 2**code_size)
-        self.logits = nn.Linear(inputs, 2**code_size)  # type: ignore[arg-type]
+        self.logits = Linear(inputs, 2**code_size)  # type: ignore[arg-type]
         self.register_buffer("mean", torch.zeros(inputs))
         self.register_buffer("scale", torch.ones(inputs))
 

@@ -94,6 +94,26 @@ def sign_weights(weight: Tensor) -> Tensor:
     return clipped + (torch.where(weight < 0, -1.0, 1.0).to(weight.dtype) - clipped).detach()
 
 
+class Linear(nn.Linear):
+    """A dense layer that predicts (in torch's inference mode, on a CPU) by oneDNN.
+
+    The numbers of a row are then the same to the last bit, whatever rows it comes with; by MKL, which multiplies
+    otherwise, they are not. oneDNN is also twice as fast on some processors.
+
+    >>> layer, rows = Linear(3, 2), torch.rand(9, 3)
+    >>> with torch.inference_mode():
+    ...     bool((layer(rows)[4:7] == layer(rows[4:7])).all())
+    True
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        predicts = torch.is_inference_mode_enabled() and input.device.type == "cpu" and input.dim() == 2
+        if not (predicts and input.shape[0] and torch.backends.mkldnn.is_available()):
+            return super().forward(input)
+        pair = input if input.shape[0] > 1 else input.expand(2, -1)
+        return super().forward(pair.to_mkldnn()).to_dense()[: input.shape[0]]
+
+
 class BinaryLinear(nn.Linear):
     """A linear layer whose weights are signs, scaled by 1/sqrt(fan_in).
 
@@ -144,7 +164,7 @@ def dense_layers(sizes: Sequence[int], *, binary: bool = False) -> nn.Sequential
     """Stack dense layers of the given sizes: ReLU, or sign weights and threshold activations when `binary`."""
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise(sizes):
-        layers += [BinaryLinear(n_in, n_out), DeterministicBinary()] if binary else [nn.Linear(n_in, n_out), nn.ReLU()]
+        layers += [BinaryLinear(n_in, n_out), DeterministicBinary()] if binary else [Linear(n_in, n_out), nn.ReLU()]
     return nn.Sequential(*layers)
 
 
@@ -226,7 +246,7 @@ class CodeNet(nn.Module):
     ):
         super().__init__()
         self.features, width = feature_layers(inputs, channels, hidden_sizes, binary=binary)
-        linear = BinaryLinear if binary else nn.Linear
+        linear = BinaryLinear if binary else Linear
         self.logits = linear(width, code_size)
         self.activation = StochasticBinary(temperature, noise_floor)
         self.head = linear(code_size, n_classes)
@@ -282,7 +302,7 @@ class HeadedNet(nn.Module):
 
     def __init__(self, features: nn.Module, width: int, n_classes: int):
         super().__init__()
-        self.features, self.head = features, nn.Linear(width, n_classes)
+        self.features, self.head = features, Linear(width, n_classes)
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> HiddenOutput:
         hidden = self.features(x)

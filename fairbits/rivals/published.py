@@ -5,12 +5,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairbits.estimators.base import log_softmax, softmax
 from fairbits.estimators.binary import BinaryBernoulliClassifier, BinaryMIClassifier, PenalisedCodeClassifier
 from fairbits.information import WeighedGroups
 from fairbits.nn import CodeNet, Inputs, draw_bits
+from fairbits.nn.code_networks import Linear
 from fairbits.rivals.adversarial import AdversarialClassifier
 from fairbits.rivals.group_columns import indicators
 from fairbits.rivals.vfae import VFAEClassifier
@@ -59,7 +60,7 @@ class ThresholdNet(CodeNet):
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
-        self.logits = nn.Linear(self.logits.in_features, self.logits.out_features, bias=False)
+        self.logits = Linear(self.logits.in_features, self.logits.out_features, bias=False)
 
     def theta(self, x: Tensor) -> Tensor:
         return draw_bits(self.logits(self.features(x)) / self.logits.in_features, 0.5)

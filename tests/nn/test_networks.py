@@ -64,3 +64,17 @@ def test_running_information_logs_the_running_value_and_is_exact_in_evaluation()
     before = layer.tables.clone()
     layer(theta, groups)
     torch.testing.assert_close(layer.tables, before)
+
+
+@pytest.mark.parametrize("inputs", [8, 94])
+def test_a_row_has_the_same_logits_whatever_rows_it_comes_with(inputs):
+    """To the last bit, so that a row that is served alone gets the code that it has in its table."""
+    torch.manual_seed(0)
+    net, x = CodeNet(inputs, (64,), 8, 2), torch.randn(500, inputs)
+    with torch.inference_mode():
+        whole = net.logits(net.features(x))
+        for rows in (1, 2, 3, 7, 33, 100):
+            assert torch.equal(torch.cat([net.logits(net.features(part)) for part in x.split(rows)]), whole), rows
+        assert net.theta(x[:0]).shape == (0, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(net.logits(net.features(x)), whole)
