@@ -35,7 +35,6 @@ ON_REQUEST = {f"fairbits.commands.{name}": "lab" for name in ("reproduce", "repo
 ON_REQUEST["fairbits.workflow.rival_models"] = "rivals"  # fairbits fit --compare
 LATER = {  # the only imports against the order
     "fairbits.report.page": "fairbits.report.sections",  # when a page is made: charts need the extra "report"
-    "fairbits.tables.fitted_model": "fairbits.tables.group_reader",  # when groups are read
     "fairbits.commands.drawn_codes": "fairbits.commands.transform",  # for types alone
 }
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -3,34 +3,26 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype
 from sklearn.pipeline import Pipeline
 
 from fairbits.certificate.released_code import fitted_code
 from fairbits.encoding import GroupEncoder, TableEncoder
-from fairbits.encoding.columns import CategoryFeature, Feature, column_kind, label
+from fairbits.encoding.columns import CategoryFeature, Feature, label
 from fairbits.encoding.table_encoder import inner_encoder
 from fairbits.errors import InputError
 from fairbits.modelfile import load
 from fairbits.modelfile.manifest import INNER, MANIFEST, RECORD, read_record
-from fairbits.tables.table_file import Pair, Table, as_dates
-
-if TYPE_CHECKING:
-    from fairbits.tables.group_reader import GroupReader
+from fairbits.tables.group_reader import GroupReader
+from fairbits.tables.table_file import Pair, Table, as_fitted
 
 TRUTHS = {"true": "True", "false": "False"}
 NAMED_VALUES = 3
-KINDS: dict[str, tuple[str, Callable[[pd.Series], pd.Series]]] = {  # words and conversion
-    "number": ("numbers", partial(pd.to_numeric, errors="coerce")),
-    "date": ("dates such as 2026-01-31", as_dates),
-    "sensitive": ("numbers or dates such as 2026-01-31", partial(pd.to_numeric, errors="coerce")),
-}
 Chosen = Callable[[int, int], np.ndarray]  # (first row, rows) -> which of them, (rows,) bool
 
 
@@ -167,15 +159,11 @@ class RowReader:
     def __init__(self, model: FittedModel, table: Table, *, groups: bool = False, chosen: Chosen | None = None):
         self.model, self.table, self.rows, self._chosen = model, table, 0, chosen
         seeing = any(getattr(step, "encode_sensitive", False) for step in model.pipeline)
-        self.groups = self._group_reader(strict=not groups) if groups or seeing else None
+        task = (model.record or {}).get("task", {})
+        self.groups = GroupReader(model.groups, task, table, strict=not groups) if groups or seeing else None
         self._present: Counter[str] = Counter()
         self._unseen: dict[str, Counter[str]] = defaultdict(Counter)
         table.check_columns(list(model.features), "which the model reads")
-
-    def _group_reader(self, *, strict: bool) -> "GroupReader":
-        from fairbits.tables.group_reader import GroupReader
-
-        return GroupReader(self.model, self.table, strict=strict)
 
     def pieces(self, verbatim: Sequence[str] = (), typed: Sequence[str] = ()) -> Iterator[RowPiece]:
         """Yield rows as the method takes them, some columns as the file has them, and some as `Table.read` does."""
@@ -256,20 +244,3 @@ class RowReader:
                 self._unseen[name].update(new)
             return column
         return as_fitted(column, feature.kind, self.table, rows_before=self.rows)
-
-
-def as_fitted(column: pd.Series, kind: str, table: Table, *, rows_before: int = 0) -> pd.Series:
-    """Return a column as the kind it was in the fit; raise InputError if too many of its values are of another."""
-    held, converted = KINDS[kind]
-    if column_kind(column) == "date" if kind == "date" else is_numeric_dtype(column):
-        return column  # dates of a Parquet file may be durations
-    values = converted(column.astype("str"))
-    wrong = (column.notna() & values.isna()).to_numpy()
-    if wrong.sum() > (table.wrong_dates if kind == "date" else 0.0) * column.notna().sum():
-        first = int(np.flatnonzero(wrong)[0])
-        raise InputError(
-            f"Column {column.name!r} of {table.path} held {held} when the model was fitted; in row "
-            f"{rows_before + first + 1} it is {str(column.iloc[first])[:40]!r}.",
-            remedy="Correct it, or leave it empty if it is not known.",
-        )
-    return values

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairbits.encoding import GroupEncoder
 from fairbits.encoding.columns import absent, as_codes, as_numbers, label
 from fairbits.errors import InputError
-from fairbits.tables.fitted_model import FittedModel, as_fitted
 from fairbits.tables.protected_groups import UNKNOWN, as_groups, pool
-from fairbits.tables.table_file import Table
+from fairbits.tables.table_file import Table, as_fitted
 
 LEAST_KNOWN = 0.5  # share of the rows of known groups; with fewer the column is probably another one
 
@@ -18,11 +18,12 @@ LEAST_KNOWN = 0.5  # share of the rows of known groups; with fewer the column is
 class GroupReader:
     """Turns sensitive columns into the groups that a model knows; `notes` says which rows are left out, in the end.
 
-    A `strict` one raises InputError at the first row of an unknown group.
+    `task` is what the record of the fit says of the groups. A `strict` reader raises InputError at the first row of an
+    unknown group.
     """
 
-    def __init__(self, model: FittedModel, table: Table, *, strict: bool = False):
-        self.encoder, self.table, self.strict, task = model.groups, table, strict, (model.record or {}).get("task", {})
+    def __init__(self, encoder: GroupEncoder, task: dict[str, Any], table: Table, *, strict: bool = False):
+        self.encoder, self.table, self.strict = encoder, table, strict
         self._closed = "bins" in task  # versions 0.1 and 0.2
         self._cuts, self._pooled = task.get("bins" if self._closed else "cuts", {}), task.get("pooled", [])
         reads = "which this model reads: it was fitted with --encode-sensitive"

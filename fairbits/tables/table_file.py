@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from glob import glob
 from itertools import chain, repeat
@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import infer_dtype, is_object_dtype, is_string_dtype
+from pandas.api.types import infer_dtype, is_numeric_dtype, is_object_dtype, is_string_dtype
 
+from fairbits.encoding.columns import column_kind
 from fairbits.errors import InputError, did_you_mean
 from fairbits.tables.file_formats import PARQUET_ENDINGS, TEXT_ENDINGS, is_parquet, need_pyarrow, text_form
 
@@ -350,6 +351,30 @@ def _check_names(names: list[str], path: Path) -> None:
 def as_dates(texts: pd.Series) -> pd.Series:
     """Return texts such as 2026-11-16, with a time or without, as dates; anything else is missing."""
     return pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True).dt.tz_localize(None)
+
+
+KINDS: dict[str, tuple[str, Callable[[pd.Series], pd.Series]]] = {  # words and conversion
+    "number": ("numbers", partial(pd.to_numeric, errors="coerce")),
+    "date": ("dates such as 2026-01-31", as_dates),
+    "sensitive": ("numbers or dates such as 2026-01-31", partial(pd.to_numeric, errors="coerce")),
+}
+
+
+def as_fitted(column: pd.Series, kind: str, table: Table, *, rows_before: int = 0) -> pd.Series:
+    """Return a column as the kind it was in the fit; raise InputError if too many of its values are of another."""
+    held, converted = KINDS[kind]
+    if column_kind(column) == "date" if kind == "date" else is_numeric_dtype(column):
+        return column  # dates of a Parquet file may be durations
+    values = converted(column.astype("str"))
+    wrong = (column.notna() & values.isna()).to_numpy()
+    if wrong.sum() > (table.wrong_dates if kind == "date" else 0.0) * column.notna().sum():
+        first = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"Column {column.name!r} of {table.path} held {held} when the model was fitted; in row "
+            f"{rows_before + first + 1} it is {str(column.iloc[first])[:40]!r}.",
+            remedy="Correct it, or leave it empty if it is not known.",
+        )
+    return values
 
 
 def _share(texts: pd.Series, pattern: str) -> float:

@@ -97,7 +97,7 @@ def written(folder, **columns):
 
 def known_groups(model, table):
     """Return the rows of known groups, which of all rows these are, and what is said of the others."""
-    reader = GroupReader(model, table)
+    reader = GroupReader(model.groups, model.record["task"], table)
     s, known = zip(*(reader.piece(beside) for _, beside in table.pairs([], reader.columns)), strict=True)
     return pd.concat(s, ignore_index=True), np.concatenate(known), reader.notes
 
