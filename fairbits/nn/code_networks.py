@@ -272,8 +272,7 @@ class CodeNet(nn.Module):
     def expected(self, theta: Tensor, of: Callable[[Tensor], Tensor], draws: int = FIXED_DRAWS) -> Tensor:
         """Return E[of(head(T)) | theta]: exact up to 10 bits, else over fixed draws for all rows.  (n, classes)"""
         if theta.shape[-1] <= EXACT_EXPECTATION_BITS:
-            words = word_columns(theta).mT.contiguous()  # else the product sums in another order
-            return words @ of(self.head(all_words(theta)))
+            return (of(self.head(all_words(theta))).mT @ word_columns(theta)).mT
         return of(self.head(self.fixed_codes(theta, draws))).mean(0)
 
     def fixed_codes(self, theta: Tensor, draws: int = FIXED_DRAWS) -> Tensor:

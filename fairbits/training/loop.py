@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from fairbits.training.augment import augmented, numbers_needed
 from fairbits.training.batches import BalancedBatches, Batch, MixedBatches, Replica, StratifiedBatches, TrainingData
-from fairbits.training.stacks import Stack, StackAdam, filled, load_replica, tensors_in
+from fairbits.training.stacks import Stack, StackAdam, filled, load_replica, map_tensors, tensors_in
 
 STEPS_BETWEEN_VALIDATIONS = 10
 SMALLEST_RATE = 1e-3  # of the learning rate, where it decays
@@ -151,9 +152,13 @@ class _Loop:
         ramp = self._ramp(epoch, steps)
         collected: list[dict[str, Tensor]] = []
         self.stack.training(True)
-        for step, (batch, now) in enumerate(zip(_steps(batches), ramp.unbind(1), strict=True)):
+        parts = (batches, ramp, self.scalars)
+        alone = len(self.members) == 1
+        batches, ramp, fixed = map_tensors(itemgetter(0), parts) if alone else parts
+        places = 0 if alone else 1  # the dimension of the steps
+        for step, (batch, now) in enumerate(zip(_steps(batches, places), ramp.unbind(places), strict=True)):
             self._decay(epoch, step)
-            batch, scalars = self._inputs(batch), {**self.scalars, "ramp": now}
+            batch, scalars = self._inputs(batch), {**fixed, "ramp": now}
             collected.append(self._step(batch, scalars, active[:, step] if ragged else None))
         terms = {name: torch.stack([t[name] for t in collected]) for name in collected[0]}  # (steps, R)
         return _records({name: (value * active.T).sum(0) / active.sum(1) for name, value in terms.items()})
@@ -215,7 +220,8 @@ class _Loop:
         """Let every player take its steps; return the terms of the last one."""
         for player in self.players:
             for _ in range(player.steps):
-                terms, gradient = self.stack.differentiate(player.loss, batch, scalars, owned=player.owns)
+                how: dict[str, Any] = {"owned": player.owns, "stacked": len(self.members) > 1}
+                terms, gradient = self.stack.differentiate(player.loss, batch, scalars, **how)
                 player.adam.step(gradient, turn)
         return terms
 
@@ -266,9 +272,9 @@ class _Loop:
             self.scalars = {name: value[index] for name, value in self.scalars.items()}
 
 
-def _steps(batches: Batch) -> Iterator[Batch]:
-    """Yield the batch of each step from tensors (R, steps, ...)."""
-    for views in zip(*(tensor.unbind(1) for tensor in tensors_in(batches)), strict=True):
+def _steps(batches: Batch, steps: int) -> Iterator[Batch]:
+    """Yield the batch of each step from tensors with this dimension for the steps."""
+    for views in zip(*(tensor.unbind(steps) for tensor in tensors_in(batches)), strict=True):
         yield filled(batches, views)
 
 
