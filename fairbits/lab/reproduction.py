@@ -1,6 +1,7 @@
 """Run the experiments of plans, show how far they are, mirror their records, and write their tables and figures."""
 
 import json
+import re
 import time
 import tomllib
 from collections.abc import Callable
@@ -106,11 +107,17 @@ def _runs(plans: list[Plan]) -> list[Any]:
 
 
 def _changes(texts: list[str]) -> dict[str, Any]:
-    """Read settings given as NAME=VALUE, the value as in TOML."""
+    """Read settings given as NAME=VALUE, the value as in TOML; a word needs no quotes.
+
+    >>> _changes(["dataset=bank", "epochs=80", "common=true"])
+    {'dataset': 'bank', 'epochs': 80, 'common': True}
+    """
+    quoted = [re.sub(r"^(\w+)\s*=\s*((?!true$|false$)[A-Za-z][\w-]*)$", r'\1="\2"', text) for text in texts]
     try:
-        return tomllib.loads("\n".join(texts))
+        return tomllib.loads("\n".join(quoted))
     except tomllib.TOMLDecodeError:
-        raise InputError(f"--set takes NAME=VALUE with a value as in TOML, such as epochs=80; got {texts}.") from None
+        example = "such as epochs=80, dataset=bank or 'seed=[0, 1]'"
+        raise InputError(f"--set takes NAME=VALUE with a value as in TOML, {example}; got {texts}.") from None
 
 
 class _Display:
